@@ -1,23 +1,21 @@
-export type { Call, Reply } from './client/contract/call.js'
 export type { Client, ClientOptions } from './client/client.js'
-export type { TLSOptions } from './client/egress/options.js'
+export type { Call, Reply } from './client/contract/call.js'
 export {
   APIError,
   AuthenticationError,
   ProxyError,
   WebSocketError,
 } from './client/contract/errors.js'
-export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
 export type { Handler, Layer, Plugin, Sink, Stage } from './client/contract/plugin.js'
-export type { HistoryOptions } from './client/request/history.js'
-export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { PluginClient, RequestScope, StreamScope } from './client/contract/scope.js'
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/contract/status.js'
+export type { TLSOptions } from './client/egress/options.js'
+export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
+export type { HistoryOptions } from './client/request/history.js'
+export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { CursorStore } from './client/stores/file-cursors.js'
 export { ConnectionStatus } from './client/stream/connection/connection-status.js'
-export type { StreamOptions } from './client/stream/options.js'
-export type { AcknowledgeMode } from './client/stream/queue/outstanding.js'
-export type { OverflowPolicy } from './client/stream/queue/queue.js'
+export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './client/stream/options.js'
 export type {
   ConnectionDetails,
   ConnectionStatusCallback,

@@ -195,7 +195,7 @@ const bottom = /^(core|crypto|platform|report|plugins\/decoders)\//
 /** What loads a file that imports much of the bottom is by itself: else a page that uses the bottom alone would keep all of that. */
 const alone = /^plugins\/verify\/lazy-verify-report$/
 const groups = ['report', 'client', 'client/transport']
-const withFirstCall = ['client/request/requests', 'client/stream/shards/running-shards']
+const withFirstCall = ['client/request/requests', 'client/stream/running-stream']
 
 /** Returns a function that finds the group of a module; undefined for one that is in none. */
 function createGrouping() {

@@ -8,6 +8,7 @@ export {
   type WebCryptoKey,
 } from '../crypto/crypto.js'
 export * from '../report/index.js'
+export { type Client, type ClientOptions, createClient } from './client.js'
 export type {
   Call,
   Reply,
@@ -18,8 +19,6 @@ export type {
   StreamReply,
 } from './contract/call.js'
 export { connectionFacts, describeCall } from './contract/call.js'
-export { type Client, type ClientOptions, createClient } from './client.js'
-export type { EgressOptions, PEM, TLSOptions } from './egress/options.js'
 export {
   APIError,
   AuthenticationError,
@@ -28,10 +27,7 @@ export {
   WebSocketError,
   type WireErrorFacts,
 } from './contract/errors.js'
-export type { ClientMetrics, OriginTotals } from './metrics.js'
 export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './contract/plugin.js'
-export type { HistoryOptions } from './request/history.js'
-export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export type {
   Connections,
   FetchedPage,
@@ -41,7 +37,6 @@ export type {
   ScopeEvents,
   StreamScope,
 } from './contract/scope.js'
-export { composeReport, type DataOf } from './stack.js'
 export type {
   ConnectionChange,
   ConnectionFacts,
@@ -49,10 +44,13 @@ export type {
   ReconnectingInfo,
   Status,
 } from './contract/status.js'
+export type { EgressOptions, PEM, TLSOptions } from './egress/options.js'
+export type { ClientMetrics, OriginTotals } from './metrics.js'
+export type { HistoryOptions } from './request/history.js'
+export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
+export { composeReport, type DataOf } from './stack.js'
 export { ConnectionStatus } from './stream/connection/connection-status.js'
-export type { StreamOptions } from './stream/options.js'
-export type { AcknowledgeMode } from './stream/queue/outstanding.js'
-export type { OverflowPolicy } from './stream/queue/queue.js'
+export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './stream/options.js'
 export type {
   ConnectionStatusCallback,
   OriginMetrics,

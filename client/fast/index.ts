@@ -4,7 +4,7 @@
 // Two parts lie below, since imports go down: `platform/fast-socket.ts` reads messages from the socket before ws, and
 // `report/digits/` decodes hexadecimal digits with WebAssembly.
 import { type DecoderTable, Report } from '../../report/report.js'
-import type { FeedState } from '../stream/staleness.js'
+import type { FeedState } from '../stream/feeds.js'
 import type { OriginTraffic } from '../stream/stream-api.js'
 import { DuplicateCache, type Place } from './duplicates.js'
 import { createMessageReader } from './message.js'

@@ -11,7 +11,7 @@ import {
   readHeadAt,
 } from '../../report/full-report.js'
 import { type DecoderTable, Report } from '../../report/report.js'
-import type { FeedState } from '../stream/staleness.js'
+import type { FeedState } from '../stream/feeds.js'
 
 /** ASCII text as 32-bit numbers of four characters each. The last number may overlap the number before it. */
 interface Text {

@@ -1,27 +1,11 @@
-import { DataStreamsError } from '../../core/errors.js'
-import { feedResolution } from '../../report/feed-id.js'
+import { abortable } from '../../core/async.js'
+import { DataStreamsError, foreignCause, isStreamsError } from '../../core/errors.js'
+import { checkNumber } from '../../core/options.js'
+import { feedResolution, isFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { GRACE } from '../present.js'
 import type { CursorStore } from '../stores/file-cursors.js'
-import { createCursorStorage } from './cursors/storage.js'
-
-/** How far the reports of each feed have been taken. */
-export interface Cursors {
-  /** Reads the store; if that fails, it is never written over. Rejects where it belongs to another stream. */
-  load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>>
-  /** A report was delivered, and is not taken yet. */
-  arrived(report: Report): void
-  /** A report has been taken. */
-  taken(report: Report): void
-  /** From now on the feed's cursor stays below this time; undefined: it has no limit. */
-  limit(feedID: string, time: number | undefined): void
-  /** From now on the feed's cursor stays below this time as well. */
-  lower(feedID: string, time: number): void
-  /** The time up to which a feed's reports have been taken. */
-  cursor(feedID: string): number | undefined
-  /** Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure is not tried again. */
-  flush(): Promise<void>
-}
+import { inUnit } from './feeds.js'
 
 /** What cursors need. */
 export interface CursorsOptions {
@@ -32,109 +16,373 @@ export interface CursorsOptions {
   readonly now: () => number
   /** Called with each failure of the store. */
   readonly failed: (error: Error) => void
-  /** The time of a feed's earliest report that was delivered and is not taken: its cursor stays below. */
+  /** The time of a feed's earliest report that was delivered and is not acknowledged: the cursor stays below. */
   readonly earliest?: (feedID: string) => number | undefined
 }
 
 /** Reports in a row dated later than the present, over `GRACE` or more, after which the feed has no others on their way. */
 const MOST_AHEAD = 10
+/** Milliseconds between two saves after a feed's first cursor. They double with each save, up to the interval. */
+const FIRST_WAIT = 50
+/** Milliseconds after which a load or a save that has not settled is reported, and again after twice as many. */
+const SLOW = 10_000
+/** Milliseconds that a load may take: longer than the minute for which a store may ask for what is away. */
+const LOAD_LIMIT = 70_000
+/** Times from here on are milliseconds (of 1973 and later), and times before are seconds (until the year 5138). */
+const FIRST_MS = 1e11
+const END_MS = 1e14
 
-/** Reports in a row that were dated later than the present, and when the first of them was taken. */
+/** Reports in a row that were dated later than the present, and when the first of them was acknowledged. */
 interface AheadRow {
   count: number
   readonly since: number
 }
 
 /**
- * Tracks how far the reports of each feed have been taken, and saves it now and then. A feed's cursor is the time of its newest
- * report taken, below its limit and below its earliest report that is not taken. One that is dated later than the present does
- * not move it: it would hide all that is dated before it and comes later.
+ * Tracks how far the reports of each feed have been acknowledged, and saves it now and then. A feed's cursor is the time of its
+ * newest acknowledged report, below its limit and below its earliest report that is not acknowledged. A report that is dated later
+ * than the present does not move the cursor: it would hide the reports that are dated before it and come later.
  */
-export function createCursors(options: CursorsOptions): Cursors {
-  const { store, now, failed, earliest, saveInterval = 1000 } = options
-  /** For each feed, the time of the newest report taken. */
-  const newest = new Map<string, number>()
-  const ahead = new Map<string, AheadRow>()
-  const limits = new Map<string, number>()
-  const storage = createCursorStorage({ store, saveInterval, read: readAll, failed })
+export class Cursors {
+  readonly #now: () => number
+  readonly #failed: (error: Error) => void
+  readonly #earliest: CursorsOptions['earliest']
+  readonly #storage: CursorStorage
+  /** For each feed, the time of its newest acknowledged report. */
+  readonly #newest = new Map<string, number>()
+  readonly #ahead = new Map<string, AheadRow>()
+  readonly #limits = new Map<string, number>()
 
-  function readAll(): Readonly<Record<string, number>> {
-    return Object.fromEntries(Array.from(newest, ([id, time]) => [id, cursorOf(id, time)]))
+  constructor({ store, saveInterval = 1000, now, failed, earliest }: CursorsOptions) {
+    this.#now = now
+    this.#failed = failed
+    this.#earliest = earliest
+    this.#storage = new CursorStorage(store, saveInterval, () => this.#readAll(), failed)
   }
 
-  function cursorOf(feedID: string, time: number): number {
+  /** Reads the store; if that fails, the store is never written over. Rejects where it belongs to another stream. */
+  async load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const cursors = await this.#storage.load(signal)
+    for (const [feedID, cursor] of cursors) this.#newest.set(feedID, cursor)
+    return cursors
+  }
+
+  /** A report was delivered, and is not acknowledged yet. */
+  arrived({ feedID, observationsTimestamp: time }: Report): void {
+    const before = this.#newest.get(feedID)
+    if (before === undefined) {
+      const isDue = this.#isDue(feedID, time)
+      this.#newest.set(feedID, isDue ? Math.max(0, time - 1) : inUnit(feedID, this.#now()))
+    }
+    // A report that is out of order takes the cursor back until it is acknowledged.
+    else if (time > before) return
+    this.#storage.changed(before === undefined)
+  }
+
+  /** A report has been acknowledged. */
+  acknowledged({ feedID, observationsTimestamp: time }: Report): void {
+    const before = this.#newest.get(feedID)
+    const isDue = this.#isDue(feedID, time)
+    if (!isDue) this.#acknowledgedAhead(feedID)
+    else if (before === undefined || time > before) this.#newest.set(feedID, time)
+    else if (!this.#isDue(feedID, before)) this.#bringBack(feedID, before, time)
+    if (isDue) this.#ahead.delete(feedID)
+    this.#storage.changed(before === undefined)
+  }
+
+  /** From now on the feed's cursor stays below this time; undefined: it has no limit. */
+  limit(feedID: string, time: number | undefined): void {
+    if (this.#limits.get(feedID) === time) return
+    if (time === undefined) this.#limits.delete(feedID)
+    else this.#limits.set(feedID, time)
+    this.#storage.changed()
+  }
+
+  /** From now on the feed's cursor stays below this time as well. */
+  lower(feedID: string, time: number): void {
+    const before = this.#limits.get(feedID)
+    if (before === undefined || time < before) this.limit(feedID, time)
+  }
+
+  /** The time up to which a feed's reports have been acknowledged. */
+  cursor(feedID: string): number | undefined {
+    const time = this.#newest.get(feedID)
+    return time === undefined ? undefined : this.#cursorOf(feedID, time)
+  }
+
+  /** Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure is not tried again. */
+  flush(): Promise<void> {
+    return this.#storage.flush()
+  }
+
+  #readAll(): Readonly<Record<string, number>> {
+    return Object.fromEntries(
+      Array.from(this.#newest, ([id, time]) => [id, this.#cursorOf(id, time)]),
+    )
+  }
+
+  #cursorOf(feedID: string, time: number): number {
     const { POSITIVE_INFINITY: none } = Number
-    const end = Math.min(limits.get(feedID) ?? none, earliest?.(feedID) ?? none)
+    const end = Math.min(this.#limits.get(feedID) ?? none, this.#earliest?.(feedID) ?? none)
     return Math.min(time, Math.max(0, end - 1))
   }
 
-  function isDue(feedID: string, time: number): boolean {
-    return time <= inUnit(feedID, now() + GRACE)
+  #isDue(feedID: string, time: number): boolean {
+    return time <= inUnit(feedID, this.#now() + GRACE)
   }
 
-  /** A feed whose reports are all ahead has taken what there is up to the present. */
-  function takenAhead(feedID: string): void {
-    const ms = now()
-    const row = ahead.get(feedID) ?? { count: 0, since: ms }
+  /** A feed whose reports are all ahead has no others up to the present. */
+  #acknowledgedAhead(feedID: string): void {
+    const ms = this.#now()
+    const row = this.#ahead.get(feedID) ?? { count: 0, since: ms }
     row.count++
-    ahead.set(feedID, row)
+    this.#ahead.set(feedID, row)
     const present = inUnit(feedID, ms)
-    const before = newest.get(feedID)
-    // Ten of one page say nothing of what is on its way.
+    const before = this.#newest.get(feedID)
+    // Ten reports of one page say nothing of the reports on their way.
     const isAlone = row.count >= MOST_AHEAD && ms - row.since >= GRACE
-    if (before === undefined || (isAlone && present > before)) newest.set(feedID, present)
+    if (before === undefined || (isAlone && present > before)) this.#newest.set(feedID, present)
   }
 
   /** A cursor that the present has not reached would stand still until then. */
-  function bringBack(feedID: string, cursor: number, time: number): void {
-    newest.set(feedID, time)
+  #bringBack(feedID: string, cursor: number, time: number): void {
+    this.#newest.set(feedID, time)
     const rule = 'is later than the present, and was put back'
-    failed(new DataStreamsError(`the cursor of feed ${feedID} at ${cursor} ${rule} to ${time}`))
-  }
-
-  function limit(feedID: string, time: number | undefined): void {
-    if (limits.get(feedID) === time) return
-    if (time === undefined) limits.delete(feedID)
-    else limits.set(feedID, time)
-    storage.changed()
-  }
-
-  return {
-    async load(signal) {
-      const cursors = await storage.load(signal)
-      for (const [feedID, cursor] of cursors) newest.set(feedID, cursor)
-      return cursors
-    },
-    arrived({ feedID, observationsTimestamp: time }) {
-      const before = newest.get(feedID)
-      if (before === undefined)
-        newest.set(feedID, isDue(feedID, time) ? Math.max(0, time - 1) : inUnit(feedID, now()))
-      // A late report takes the cursor back until it is taken.
-      else if (time > before) return
-      storage.changed(before === undefined)
-    },
-    taken({ feedID, observationsTimestamp: time }) {
-      const before = newest.get(feedID)
-      if (!isDue(feedID, time)) takenAhead(feedID)
-      else if (before === undefined || time > before) newest.set(feedID, time)
-      else if (!isDue(feedID, before)) bringBack(feedID, before, time)
-      if (isDue(feedID, time)) ahead.delete(feedID)
-      storage.changed(before === undefined)
-    },
-    limit,
-    lower(feedID, time) {
-      const before = limits.get(feedID)
-      if (before === undefined || time < before) limit(feedID, time)
-    },
-    cursor(feedID) {
-      const time = newest.get(feedID)
-      return time === undefined ? undefined : cursorOf(feedID, time)
-    },
-    flush: storage.flush,
+    this.#failed(
+      new DataStreamsError(`the cursor of feed ${feedID} at ${cursor} ${rule} to ${time}`),
+    )
   }
 }
 
-/** Milliseconds of Unix time in the unit of a feed; of a clock before 1970 the first. */
-export function inUnit(feedID: string, ms: number): number {
-  return Math.max(0, feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms))
+/** The stream that loaded each store last: the cursors of other streams with the same store are out of date. */
+const owners = new WeakMap<CursorStore, object>()
+
+/** The cursors of a stream in its store. Saves what `read` returns, one save after the other. */
+class CursorStorage {
+  readonly #store: CursorStore
+  readonly #saveInterval: number
+  readonly #read: () => Readonly<Record<string, number>>
+  readonly #failed: (error: Error) => void
+  /** Gives the store's lock back. */
+  #release: (() => Promise<void>) | undefined
+  #isReadable = false
+  /** True where a change is not saved. */
+  #isChanged = false
+  /** True where saving the change has not been tried either. */
+  #isFresh = false
+  #isFlushed = false
+  #hasLeft = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #lastSave: Promise<void> = Promise.resolve()
+  /** Saves that run, or wait for the saves before them. */
+  #pending = 0
+  /** Milliseconds from the beginning of the last save to that of the next. */
+  #wait: number
+  #begunAt = Number.NEGATIVE_INFINITY
+  /** Loaded values that can't be times: they stay in the store until their feeds have a cursor. */
+  #wrong: Readonly<Record<string, number>> = {}
+
+  constructor(
+    store: CursorStore,
+    saveInterval: number,
+    read: () => Readonly<Record<string, number>>,
+    failed: (error: Error) => void,
+  ) {
+    this.#store = store
+    this.#saveInterval = saveInterval
+    this.#read = read
+    this.#failed = failed
+    this.#wait = this.#firstWait
+  }
+
+  /**
+   * Takes the store and reads it. Empty where reading fails, and then the store is never written over. Rejects where the store
+   * belongs to another stream, or `signal` aborts.
+   */
+  async load(signal = new AbortController().signal): Promise<ReadonlyMap<string, number>> {
+    const store = this.#store
+    try {
+      this.#release = await store.lock?.(signal, this.#failed)
+      // The stream may have ended meanwhile, without having waited.
+      if (this.#hasLeft) await this.#leave()
+      owners.set(store, this)
+      const loaded = checkCursors(await loadInTime(store, signal, this.#failed), this.#failed)
+      this.#wrong = loaded.wrong
+      this.#isReadable = true
+      return loaded.cursors
+    } catch (thrown) {
+      if (signal.aborted || isStreamsError(thrown, 'CURSOR_STORE')) throw thrown
+      this.#failed(storeError('read', thrown))
+      return new Map()
+    }
+  }
+
+  /** The cursors have changed: saves them in time, and at once where a feed has its first cursor. */
+  changed(isFirst = false): void {
+    this.#isChanged = true
+    this.#isFresh = true
+    if (isFirst && this.#wait > this.#firstWait) {
+      this.#wait = this.#firstWait
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+    }
+    this.#arm()
+  }
+
+  /** Saves the cursors now if they have changed, and gives the store up. A failure is not tried again until they change once more. */
+  async flush(): Promise<void> {
+    this.#isFlushed = true
+    await this.#startSave()
+    await this.#leave()
+  }
+
+  get #firstWait(): number {
+    return Math.min(FIRST_WAIT, this.#saveInterval)
+  }
+
+  #arm(): void {
+    if (this.#timer !== undefined || this.#pending > 0 || !this.#isReadable || !this.#isChanged)
+      return
+    // The stream has ended, so a save that failed is not repeated for ever.
+    if (this.#isFlushed && !this.#isFresh) return
+    const delay = Math.max(0, this.#begunAt + this.#wait - performance.now())
+    this.#timer = setTimeout(() => this.#startSave(), delay)
+    this.#timer.unref?.()
+  }
+
+  #startSave(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#pending++
+    this.#lastSave = this.#lastSave
+      .then(() => this.#save())
+      .finally(() => {
+        this.#pending--
+        this.#arm()
+      })
+    return this.#lastSave
+  }
+
+  async #save(): Promise<void> {
+    if (!this.#isChanged || !this.#isReadable) return
+    if (owners.get(this.#store) !== this)
+      return this.#giveUp('another stream goes on from the same store, and each needs its own')
+    this.#isChanged = false
+    this.#isFresh = false
+    this.#begunAt = performance.now()
+    this.#wait = Math.min(this.#saveInterval, 2 * this.#wait)
+    const stopWatch = watchStore('saved', 'the next save waits for it', this.#failed)
+    try {
+      await this.#store.save({ ...this.#wrong, ...this.#read() })
+    } catch (thrown) {
+      if (isStreamsError(thrown, 'CURSOR_STORE')) return this.#giveUp(thrown.message, thrown)
+      this.#isChanged = true
+      this.#failed(storeError('saved', thrown))
+    } finally {
+      stopWatch()
+    }
+  }
+
+  /** Saving would take the other stream's cursors back. */
+  #giveUp(reason: string, cause?: Error): void {
+    this.#isReadable = false
+    if (this.#isFlushed) return
+    this.#failed(cursorError(`cursors are no longer saved: ${reason}`, cause))
+  }
+
+  /** Gives the store's lock back, now or once the store has been taken. */
+  async #leave(): Promise<void> {
+    this.#hasLeft = true
+    const release = this.#release
+    this.#release = undefined
+    await release?.()
+  }
+}
+
+/** Reports that the store takes long to answer, again and again, until the returned function is called. */
+function watchStore(
+  done: 'read' | 'saved',
+  consequence: string,
+  failed: (error: Error) => void,
+): () => void {
+  const begin = performance.now()
+  let slow: ReturnType<typeof setTimeout>
+  function next(ms: number): void {
+    slow = setTimeout(() => {
+      const seconds = Math.round((performance.now() - begin) / 1000)
+      failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
+      next(2 * ms)
+    }, ms)
+    slow.unref?.()
+  }
+  next(SLOW)
+  return () => clearTimeout(slow)
+}
+
+/** Loads, or rejects when that takes too long or the signal aborts: what the store gives after that is ignored. */
+async function loadInTime(
+  store: CursorStore,
+  signal: AbortSignal,
+  failed: (error: Error) => void,
+): Promise<unknown> {
+  const stopWatch = watchStore('read', 'the stream waits for them', failed)
+  let limit: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    limit = setTimeout(() => {
+      reject(new DataStreamsError(`the store has not answered for ${LOAD_LIMIT / 1000} s`))
+    }, LOAD_LIMIT)
+  })
+  try {
+    return await abortable(Promise.race([store.load(), late]), signal)
+  } finally {
+    stopWatch()
+    clearTimeout(limit)
+  }
+}
+
+/**
+ * Rejects other objects, such as a Map, since they would seem to be empty and be written over. Parts values that can't be times of
+ * their feeds from the cursors.
+ */
+function checkCursors(given: unknown, failed: (error: Error) => void) {
+  const kind = Object.prototype.toString.call(given).slice(8, -1)
+  if (kind !== 'Object') throw new DataStreamsError(`load gave no plain object but ${kind}`)
+  const cursors = new Map<string, number>()
+  const wrong: Record<string, number> = {}
+  for (const [key, value] of Object.entries(given as object)) {
+    const name = `the cursor of ${key.slice(0, 80)}`
+    const cursor = checkNumber(name, value, { min: 0, whole: true })
+    const feedID = key.toLowerCase()
+    if (mayBeTime(feedID, cursor)) cursors.set(feedID, cursor)
+    else {
+      wrong[feedID] = cursor
+      failed(wrongTime(feedID, cursor))
+    }
+  }
+  return { cursors, wrong }
+}
+
+function mayBeTime(feedID: string, cursor: number): boolean {
+  if (!isFeedID(feedID) || cursor === 0) return true
+  return feedResolution(feedID) === 's' ? cursor < FIRST_MS : cursor >= FIRST_MS && cursor < END_MS
+}
+
+function wrongTime(feedID: string, cursor: number): DataStreamsError {
+  const rule =
+    feedResolution(feedID) === 's'
+      ? `seconds, below ${FIRST_MS}`
+      : `milliseconds, from ${FIRST_MS} to below ${END_MS}`
+  return cursorError(
+    `the cursor of ${feedID} is ${cursor}, and must be a Unix time in ${rule}: the feed starts without a cursor, and its first report replaces this value`,
+  )
+}
+
+function storeError(done: 'read' | 'saved', thrown: unknown): DataStreamsError {
+  const cause = isStreamsError(thrown) ? thrown : foreignCause(thrown)
+  const consequence = done === 'read' ? '. The stream starts without them, and saves none' : ''
+  return cursorError(`cursors could not be ${done}: ${cause.message}${consequence}`, cause)
+}
+
+function cursorError(message: string, cause?: Error): DataStreamsError {
+  return new DataStreamsError(message, { code: 'CURSOR_STORE', ...(cause && { cause }) })
 }

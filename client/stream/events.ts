@@ -1,41 +1,23 @@
 import { EventEmitter } from 'eventemitter3'
+import { isThenable } from '../../core/async.js'
 import { asError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { checkFunction, type OptionNames, unknownName } from '../../core/options.js'
-import { isThenable } from '../../core/async.js'
 import type { Report } from '../../report/report.js'
+import type { ScopeEvents } from '../contract/scope.js'
 import type { ConnectionFacts } from '../contract/status.js'
 import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
 
-/** What a stream does about its handlers. */
-export interface HandlerHooks {
+/** The backlog of a running stream, as its handlers use it. */
+interface HandlersBacklog {
   /** A handler of `report` was added. */
-  added(): void
-  /** A handler of this report returned a promise. Returns a function to call once that has settled. */
+  handlerAdded(): void
+  /** A handler of this report returned a promise. Returns a function to call once the promise has settled. */
   promised(report: unknown): (() => void) | undefined
-  /** A handler of another event than `error` has thrown. */
-  threw(error: Error): void
 }
 
-/** The handlers that a stream's user has added. */
-export interface StreamHandlers<Data> {
-  /** Calls the handlers of `report`; false where there are none. This is the hot path. */
-  report(report: Report): boolean
-  hasReportHandler(): boolean
-  /** Calls the handlers of another event. */
-  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void
-  /** Calls the connectionStatusCallback. */
-  connectionChanged(isConnected: boolean, facts: ConnectionFacts): void
-  /** The methods of a stream that add, remove and list handlers. */
-  methods(stream: () => Stream<Data>): StreamEmitter<Data>
-  /** Removes all handlers. */
-  clear(): void
-  readonly isClosed: boolean
-  /** Emits nothing from now on. */
-  close(): void
-}
-
-type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventEmitter>
+/** The methods of an emitter that a stream has. */
+export type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventEmitter>
 
 type AnyHandler = (...given: unknown[]) => unknown
 
@@ -57,56 +39,97 @@ const eventNames: OptionNames<StreamEvents> = {
 /** Events of Node's emitter, which programs for the official SDK may listen to: a stream never emits them. */
 const emitterEvents: readonly string[] = ['newListener', 'removeListener']
 
-/** Makes a stream's events, with those that plugins declare. A handler that throws or rejects becomes an `error` event. */
-export function createStreamHandlers<Data>(
-  log: Log,
-  callback: ConnectionStatusCallback | undefined,
-  hooks: HandlerHooks,
-  declared: readonly string[] = [],
-): StreamHandlers<Data> {
-  const known = [...Object.keys(eventNames), ...declared]
-  const warned = new Set<string>()
-  const emitter = new EventEmitter<keyof StreamEvents>()
-  const guards = createGuards(handlerThrew, hooks.promised)
-  const guardedCallback =
-    callback && guards.guard('connectionStatusCallback', callback as AnyHandler)
-  let isClosed = false
+/**
+ * The handlers that a stream's user has added. Each is wrapped in a guard, so that a handler that throws or rejects becomes an
+ * `error` event, and harms neither the stream nor other handlers.
+ */
+export class StreamHandlers<Data> {
+  readonly #log: Log
+  readonly #emitter = new EventEmitter<keyof StreamEvents>()
+  readonly #known: readonly string[]
+  readonly #warned = new Set<string>()
+  readonly #callback: AnyHandler | undefined
+  /** By event, the guard of each handler: always the same guard, so that `off` finds it. */
+  readonly #guards = new Map<string, WeakMap<AnyHandler, AnyHandler>>()
+  readonly #handlers = new WeakMap<AnyHandler, AnyHandler>()
+  #backlog: HandlersBacklog | undefined
+  #events: Pick<ScopeEvents, 'emit'> | undefined
+  #isClosed = false
 
-  function emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void {
-    if (!isClosed) emitter.emit(event, ...given)
+  /** `declared` are the names of events that plugins emit. */
+  constructor(
+    log: Log,
+    callback: ConnectionStatusCallback | undefined,
+    declared: readonly string[],
+  ) {
+    this.#log = log
+    this.#known = [...Object.keys(eventNames), ...declared]
+    this.#callback = callback && this.#guard('connectionStatusCallback', callback as AnyHandler)
   }
 
-  function handlerThrew(event: string, thrown: unknown): void {
-    log.error?.(`the handler of ${event} threw: ${asError(thrown).message}`)
-    // An `error` event for a handler of `error` that threw might never end.
-    if (event !== 'error' && !isClosed) hooks.threw(asError(thrown))
+  /** True after `close`. */
+  get isClosed(): boolean {
+    return this.#isClosed
   }
 
-  function checkEvent(event: unknown): void {
-    if (known.includes(event as string)) return
-    const name = String(event)
-    if (!emitterEvents.includes(name)) throw unknownName('event', name, known)
-    if (warned.has(name)) return
-    warned.add(name)
-    log.warn?.(`a stream emits no ${name} event`)
+  /** The stream runs from now on. */
+  attach(backlog: HandlersBacklog, events: Pick<ScopeEvents, 'emit'>): void {
+    this.#backlog = backlog
+    this.#events = events
   }
 
-  function methods(stream: () => Stream<Data>): StreamEmitter<Data> {
-    function adder(method: 'on' | 'once'): StreamEmitter<Data>['on'] {
-      return function addHandler(event, handler) {
-        checkEvent(event)
+  /** Calls the handlers of `report`; false where there are none. This is the hot path. */
+  report(report: Report): boolean {
+    return !this.#isClosed && this.#emitter.emit('report', report)
+  }
+
+  hasReportHandler(): boolean {
+    return !this.#isClosed && this.#emitter.listenerCount('report') > 0
+  }
+
+  /** Calls the handlers of another event. */
+  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void {
+    if (!this.#isClosed) this.#emitter.emit(event, ...given)
+  }
+
+  /** Calls the connectionStatusCallback. */
+  connectionChanged(isConnected: boolean, { host, origin }: ConnectionFacts): void {
+    this.#callback?.(isConnected, host, origin)
+  }
+
+  /** Emits nothing from now on. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** Removes all handlers. */
+  clear(): void {
+    this.#emitter.removeAllListeners()
+  }
+
+  /** Gives a stream the methods that add, remove and list handlers. */
+  addMethods(bare: Omit<Stream<Data>, keyof StreamEmitter<Data>>): Stream<Data> {
+    const stream = bare as Stream<Data>
+    return Object.assign(stream, this.#methods(stream))
+  }
+
+  #methods(stream: Stream<Data>): StreamEmitter<Data> {
+    const emitter = this.#emitter
+    const adder =
+      (method: 'on' | 'once') =>
+      <Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]) => {
+        this.#checkEvent(event)
         checkFunction('handler', handler)
-        emitter[method](event, guards.guard(event, handler as AnyHandler), stream())
-        if (event === 'report') hooks.added()
-        return stream()
+        emitter[method](event, this.#guard(event, handler as AnyHandler), stream)
+        if (event === 'report') this.#backlog?.handlerAdded()
+        return stream
       }
-    }
     const on = adder('on')
     const off: StreamEmitter<Data>['off'] = (event, handler) => {
-      checkEvent(event)
+      this.#checkEvent(event)
       if (handler !== undefined) checkFunction('handler', handler)
-      emitter.off(event, handler && guards.guard(event, handler as AnyHandler))
-      return stream()
+      emitter.off(event, handler && this.#guard(event, handler as AnyHandler))
+      return stream
     }
     return {
       on,
@@ -114,95 +137,99 @@ export function createStreamHandlers<Data>(
       off,
       addListener: on,
       removeListener: off,
-      removeAllListeners(event) {
-        if (event !== undefined) checkEvent(event)
+      removeAllListeners: event => {
+        if (event !== undefined) this.#checkEvent(event)
         emitter.removeAllListeners(event)
-        return stream()
+        return stream
       },
-      listenerCount(event) {
-        checkEvent(event)
+      listenerCount: event => {
+        this.#checkEvent(event)
         return emitter.listenerCount(event)
       },
-      listeners<Name extends keyof StreamEvents<Data>>(event: Name) {
-        checkEvent(event)
+      listeners: <Name extends keyof StreamEvents<Data>>(event: Name) => {
+        this.#checkEvent(event)
         return emitter
           .listeners(event)
-          .map(guard => guards.handlerOf(guard as AnyHandler) as StreamEvents<Data>[Name])
+          .map(guard => this.#handlers.get(guard as AnyHandler) as StreamEvents<Data>[Name])
       },
       eventNames: () => emitter.eventNames(),
-      emit(event, ...given) {
-        checkEvent(event)
+      emit: (event, ...given) => {
+        this.#checkEvent(event)
         return emitter.emit(event, ...given)
       },
     }
   }
 
-  return {
-    report: report => !isClosed && emitter.emit('report', report),
-    hasReportHandler: () => !isClosed && emitter.listenerCount('report') > 0,
-    emit,
-    connectionChanged: (isConnected, { host, origin }) =>
-      void guardedCallback?.(isConnected, host, origin),
-    methods,
-    clear: () => void emitter.removeAllListeners(),
-    get isClosed() {
-      return isClosed
-    },
-    close() {
-      isClosed = true
-    },
+  #checkEvent(event: unknown): void {
+    if (this.#known.includes(event as string)) return
+    const name = String(event)
+    if (!emitterEvents.includes(name)) throw unknownName('event', name, this.#known)
+    if (this.#warned.has(name)) return
+    this.#warned.add(name)
+    this.#log.warn?.(`a stream emits no ${name} event`)
   }
-}
 
-interface Guards {
-  /** The guard of a handler, always the same one for the same event. */
-  guard(event: string, handler: AnyHandler): AnyHandler
-  handlerOf(guard: AnyHandler): AnyHandler | undefined
-}
-
-/** Wraps handlers in guards, so that a handler that throws harms neither the emitter nor other handlers. */
-function createGuards(
-  threw: (event: string, thrown: unknown) => void,
-  reportPromised: HandlerHooks['promised'],
-): Guards {
-  const guards = new Map<string, WeakMap<AnyHandler, AnyHandler>>()
-  const handlers = new WeakMap<AnyHandler, AnyHandler>()
-
-  function follow(event: string, argument: unknown, work: PromiseLike<unknown>): void {
-    const settled = event === 'report' ? reportPromised(argument) : undefined
-    Promise.resolve(work).then(settled, thrown => {
-      threw(event, thrown)
-      settled?.()
-    })
+  #guard(event: string, handler: AnyHandler): AnyHandler {
+    const known = this.#guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
+    this.#guards.set(event, known)
+    const guard =
+      known.get(handler) ??
+      (event === 'report' ? this.#guardOne(event, handler) : this.#guardAny(event, handler))
+    known.set(handler, guard)
+    this.#handlers.set(guard, handler)
+    return guard
   }
 
   /** A handler of `report` has one argument, so the hot path makes no array of arguments. */
-  function guardOne(event: string, handler: AnyHandler): AnyHandler {
+  #guardOne(event: string, handler: AnyHandler): AnyHandler {
+    const handlers = this
     return function guardedHandler(this: unknown, argument) {
       try {
         const result = handler.call(this, argument)
-        if (isThenable(result)) follow(event, argument, result)
+        if (isThenable(result)) handlers.#follow(event, argument, result)
       } catch (thrown) {
-        threw(event, thrown)
+        handlers.#threw(event, thrown)
       }
     }
   }
 
-  function guardAny(event: string, handler: AnyHandler): AnyHandler {
+  #guardAny(event: string, handler: AnyHandler): AnyHandler {
+    const handlers = this
     return function guardedHandler(this: unknown, ...given) {
-      return guardOne(event, () => handler.apply(this, given))(given[0])
+      return handlers.#guardOne(event, () => handler.apply(this, given))(given[0])
     }
   }
 
-  return {
-    guard(event, handler) {
-      const known = guards.get(event) ?? new WeakMap<AnyHandler, AnyHandler>()
-      guards.set(event, known)
-      const guard = known.get(handler) ?? (event === 'report' ? guardOne : guardAny)(event, handler)
-      known.set(handler, guard)
-      handlers.set(guard, handler)
-      return guard
-    },
-    handlerOf: guard => handlers.get(guard),
+  #follow(event: string, argument: unknown, work: PromiseLike<unknown>): void {
+    const settled = event === 'report' ? this.#backlog?.promised(argument) : undefined
+    Promise.resolve(work).then(settled, thrown => {
+      this.#threw(event, thrown)
+      settled?.()
+    })
+  }
+
+  #threw(event: string, thrown: unknown): void {
+    const error = asError(thrown)
+    this.#log.error?.(`the handler of ${event} threw: ${error.message}`)
+    // An `error` event for a handler of `error` that threw might never end.
+    if (event === 'error' || this.#isClosed) return
+    if (this.#events === undefined) this.emit('error', error)
+    else this.#events.emit('error', error)
+  }
+}
+
+/** Calls plugins' listeners of an event. A listener that throws is logged, and harms neither the stream nor other listeners. */
+export function callListeners<Given extends readonly unknown[]>(
+  log: Log,
+  event: string,
+  listeners: Iterable<(...given: Given) => void>,
+  ...given: Given
+): void {
+  for (const listener of [...listeners]) {
+    try {
+      listener(...given)
+    } catch (thrown) {
+      log.error?.(`a plugin threw on the event ${event}: ${asError(thrown).message}`)
+    }
   }
 }

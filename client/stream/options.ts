@@ -1,19 +1,33 @@
 import { ValidationError } from '../../core/errors.js'
 import {
   checkBoolean,
+  checkFunction,
   checkNumber,
   checkSignal,
   MAX_TIMER,
   number,
   oneOf,
+  optional,
   readOptions,
   type Schema,
-  unchecked,
   withDefault,
 } from '../../core/options.js'
 import type { CursorStore } from '../stores/file-cursors.js'
-import { type AcknowledgeMode, acknowledgeModes } from './queue/outstanding.js'
-import { type OverflowPolicy, overflowPolicies } from './queue/queue.js'
+
+const overflowPolicies = ['block', 'drop-oldest', 'latest-per-feed', 'close'] as const
+/**
+ * What happens when you take reports too slowly: the connections are paused and nothing is lost (`block`), the oldest queued
+ * report is dropped (`drop-oldest`), the oldest one of the same feed is, where there is one (`latest-per-feed`), or the
+ * stream ends (`close`).
+ */
+export type OverflowPolicy = (typeof overflowPolicies)[number]
+
+const acknowledgeModes = ['automatic', 'manual'] as const
+/**
+ * When a report counts as acknowledged: once its handlers have returned and the promises they returned have settled, or its
+ * reader has asked for the next one (`automatic`), or when you call `report.acknowledge()` (`manual`).
+ */
+export type AcknowledgeMode = (typeof acknowledgeModes)[number]
 
 /** Options of one stream. */
 export interface StreamOptions {
@@ -79,6 +93,12 @@ const MIN_INTERVAL = 200
 const MAX_INTERVAL = 10_000
 const MAX_QUEUE = 16_777_216
 
+function checkStore(field: string, value: unknown): CursorStore {
+  const store = value as CursorStore | null
+  for (const name of ['load', 'save'] as const) checkFunction(`${field}.${name}`, store?.[name])
+  return value as CursorStore
+}
+
 const duration = { min: 1, max: MAX_TIMER }
 const schema = {
   maxReconnectAttempts: withDefault(5, number({ min: 0, whole: true, infinite: true })),
@@ -94,7 +114,7 @@ const schema = {
   queue: withDefault(1024, number({ min: 0, max: MAX_QUEUE, whole: true })),
   overflow: withDefault('block', oneOf(...overflowPolicies)),
   acknowledge: withDefault('automatic', oneOf(...acknowledgeModes)),
-  cursors: unchecked<CursorStore | undefined>,
+  cursors: optional(checkStore),
   saveInterval: withDefault(1000, number({ min: 0, max: MAX_TIMER })),
   signal: checkSignal,
 } satisfies Schema<StreamOptions>

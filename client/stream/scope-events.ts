@@ -2,8 +2,7 @@ import type { Log } from '../../core/log.js'
 import { type OptionNames, unknownName } from '../../core/options.js'
 import type { ScopeEventMap, ScopeEvents } from '../contract/scope.js'
 import type { Status } from '../contract/status.js'
-import type { StreamHandlers } from './events.js'
-import { callListeners } from './listeners.js'
+import { callListeners, type StreamHandlers } from './events.js'
 import type { StreamCounters } from './stream-api.js'
 
 type Listener = (value: never) => void
@@ -27,19 +26,13 @@ export function createScopeEvents<Data>(
   const known: readonly string[] = [...Object.keys(eventNames), ...declared]
   const listeners = new Map<keyof ScopeEventMap, Set<Listener>>()
 
-  function notify<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void {
-    const added = [...(listeners.get(event) ?? [])]
-    // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
-    callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
-  }
-
   return {
     emit(event, value) {
       if (event === 'gap') counters.gaps++
-      else if (event === 'conflict') logConflict(log, value as ScopeEventMap['conflict'])
-      else if (event === 'gap-filled') logGapFilled(log, value as ScopeEventMap['gap-filled'])
-      else if (event === 'status') logStatus(log, value as Status)
-      notify(event, value)
+      logEvent(log, event, value)
+      const added = [...(listeners.get(event) ?? [])]
+      // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
+      callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
       if (event === 'ending') return
       handlers.emit(event, value)
       if (event === 'status' && (value as Status).type === 'reconnecting')
@@ -54,18 +47,23 @@ export function createScopeEvents<Data>(
   }
 }
 
-function logGapFilled(log: Log, { report }: ScopeEventMap['gap-filled']): void {
-  const { feedID, observationsTimestamp } = report
-  log.info?.(
-    `the report of feed ${feedID} at ${observationsTimestamp} came after its gap was announced`,
-  )
-}
-
-function logConflict(log: Log, { first, other }: ScopeEventMap['conflict']): void {
-  const { feedID, observationsTimestamp } = first
-  log.warn?.(`two reports of feed ${feedID} at ${observationsTimestamp} differ`, {
-    origins: [first.origin, other.origin],
-  })
+function logEvent<Name extends keyof ScopeEventMap>(
+  log: Log,
+  event: Name,
+  value: ScopeEventMap[Name],
+): void {
+  if (event === 'status') logStatus(log, value as Status)
+  else if (event === 'conflict') {
+    const { first, other } = value as ScopeEventMap['conflict']
+    log.warn?.(`two reports of feed ${first.feedID} at ${first.observationsTimestamp} differ`, {
+      origins: [first.origin, other.origin],
+    })
+  } else if (event === 'gap-filled') {
+    const { feedID, observationsTimestamp } = (value as ScopeEventMap['gap-filled']).report
+    log.info?.(
+      `the report of feed ${feedID} at ${observationsTimestamp} came after its gap was announced`,
+    )
+  }
 }
 
 const waitsFor = {

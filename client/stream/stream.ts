@@ -1,215 +1,54 @@
-import { abortable, asyncDispose } from '../../core/async.js'
-import { asError } from '../../core/errors.js'
-import type { Lifetime } from '../../core/lifetime.js'
-import type { Log } from '../../core/log.js'
+import { asyncDispose, createDeferred } from '../../core/async.js'
+import { asError, DataStreamsError, ValidationError } from '../../core/errors.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
-import type { DecoderTable, Report } from '../../report/report.js'
-import { reportVerifier } from '../../report/verifier.js'
-import { createCounters, type Totals } from '../metrics.js'
-import type { Handler, Plugins } from '../contract/plugin.js'
-import type { Present } from '../present.js'
-import type { PluginClient, StreamScope } from '../contract/scope.js'
-import { composeReport } from '../stack.js'
-import { createFlowControl } from './connection/flow-control.js'
-import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
-import { createConnectionEvents } from './connection-events.js'
-import { createEnding, type Ending } from './ending.js'
-import { createStreamHandlers, type StreamHandlers } from './events.js'
-import { createLifecycle } from './lifecycle.js'
-import { createMetrics } from './metrics.js'
-import { latestOf, takeBackNewest } from './newest.js'
-import { checkStreamOptions, type StreamOptions } from './options.js'
-import { createOrigins } from './origins.js'
-import { createReading, type Reading } from './reading.js'
-import { createScopeEvents } from './scope-events.js'
-import { maxShards, shardCapacity } from './shards/plan.js'
-import type { ShardsParts } from './shards/running-shards.js'
-import type { Shard } from './shards/shard.js'
-import { createShards, type Shards } from './shards/shards.js'
-import { createSubscription } from './shards/subscription.js'
-import { createStalenessWatch } from './staleness.js'
-import type { ConnectionStatusCallback, Stream } from './stream-api.js'
-import { createStreamScope } from './stream-scope.js'
+import { parseFeedIDs } from '../../report/feed-id.js'
+import type { Report } from '../../report/report.js'
+import { loaded } from '../loaded.js'
+import { createCounters } from '../metrics.js'
+import { type StreamEmitter, StreamHandlers } from './events.js'
+import { Feeds } from './feeds.js'
+import { Lifecycle } from './lifecycle.js'
+import { type CheckedStreamOptions, checkStreamOptions, type StreamOptions } from './options.js'
+import type { ClientParts, IdleParts, RunningStream } from './running-stream.js'
+import { maxShards, planShards, shardCapacity } from './shards/plan.js'
+import type {
+  ConnectionDetails,
+  ConnectionStatusCallback,
+  Stream,
+  StreamMetrics,
+} from './stream-api.js'
 
-/** What a stream needs of its client. */
-export interface StreamParts<Data> {
+/** What a stream is made of. */
+export interface StreamParts<Data> extends ClientParts<Data> {
   readonly feedIDs: readonly string[]
-  /** What the stream's URLs begin with, one at least. */
-  readonly bases: readonly string[]
-  readonly handler: Handler
-  readonly plugins: Plugins
-  readonly table: DecoderTable<Data>
-  readonly log: Log
-  /** The life of the client: the stream ends with it. */
-  readonly client: Lifetime
   readonly options: StreamOptions | undefined
-  /** The client, for the plugins of the stream. */
-  clientOf(scope: StreamScope): PluginClient
-  readonly present: Present
-  /** Of the client. */
-  readonly totals: Totals
-  readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
 
-const MAX_MESSAGE_BYTES = 1_048_576
-
-/** Makes a stream. Nothing happens before `connect`. */
+/** Makes a stream. Nothing happens, and nothing more is loaded, before it connects. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
-  const { log, transport } = parts
-  const options = checkStreamOptions(parts.options)
-  const life = createLifecycle(parts.client, options.signal)
-  const declared = parts.plugins.flatMap(({ events = [] }) => events)
-  const handlers: StreamHandlers<Data> = createStreamHandlers<Data>(
-    log,
-    parts.connectionStatusCallback,
-    {
-      added: () => reading.consumption.handlerAdded(),
-      promised: report => reading.consumption.handlerPromised(report),
-      threw: error => events.emit('error', error),
-    },
-    declared,
-  )
-  const counters = createCounters()
-  const origins = createOrigins(parts.totals.addOrigin)
-  const endCounting = parts.totals.add(counters, origins.all)
-  life.closed.then(endCounting, endCounting)
-  const flowControl = createFlowControl()
-  const events = createScopeEvents(log, handlers, counters, declared)
-  life.defer(
-    parts.present.watch(change => {
-      takeBackNewest(staleness.feeds, parts.present.now())
-      events.emit('status', { type: 'clock', ...change })
-    }),
-  )
-  const staleness = createStalenessWatch(
-    options.staleAfter,
-    status => events.emit('status', status),
-    () => flowControl.isPaused,
-  )
-  const common = { log, life, events, counters, origins, staleness, flowControl }
-  const user = createConnectionEvents({
-    log,
-    life,
-    handlers,
-    isMultiple: () => connections.isMultiple,
-  })
-  const connections: StreamConnections<Shard> = createStreamConnections<Shard>(log, user)
-  const reading: Reading<Data> = createReading({
-    ...common,
-    plugins: parts.plugins,
-    now: parts.present.now,
-    options,
-    handlers,
-    start,
-    close: () => ending.close(),
-    fail,
-  })
-  const scope: StreamScope = createStreamScope({
-    ...common,
-    clientOf: parts.clientOf,
-    cursors: reading.cursors,
-    resumed: reading.resumed,
-    room: reading.consumption.room,
-    connections,
-    feedIDs: () => subscription.feedIDs,
-    sink: () => sink,
-  })
-  const shards: Shards = createShards({
-    ...options,
-    scope,
-    connections,
-    onConnection: user.onConnection,
-    bases: parts.bases,
-    handler: parts.handler,
-    connection: {
-      ...options,
-      ...transport,
-      flowControl,
-      present: parts.present,
-      maxMessageBytes: MAX_MESSAGE_BYTES,
-    },
-    reconnect: options,
-    ...common,
-    intake: {
-      ...common,
-      table: parts.table,
-      now: transport.now,
-      feeds: staleness.feeds,
-      present: parts.present,
-      sink: report => sink(report),
-      fail: error => events.emit('error', error),
-    },
-    onRejected: (shard, error) => subscription.reject(shard, error),
-    onEnded: error => ending.end(error),
-  })
-  const subscription = createSubscription({
-    feedIDs: parts.feedIDs,
-    capacity: shardCapacity(parts.bases),
-    maxShards: maxShards(options.maxConnections),
-    shards,
-    staleness,
-    signal: life.signal,
-    connected: () => (life.phase === 'idle' ? undefined : life.opened),
-    onChange(type, feedIDs) {
-      // Where a feed was subscribed to before, what was open then is not looked for any more.
-      if (type === 'subscribed')
-        for (const feedID of feedIDs) reading.cursors?.limit(feedID, undefined)
-      events.emit('status', { type, feedIDs })
-    },
-    onRejected: error => events.emit('error', error),
-    onFailed: shards.endAll,
-  })
-  const sink = composeReport(parts.plugins, reading.deliver, scope)
-
-  /** Ends the stream by itself, once its connections are closed. */
-  function fail(error: Error): void {
-    life.beginFailure(error)
-    shards.endAll(error)
-  }
-
-  function start(): void {
-    if (life.phase !== 'idle') return
-    life.start()
-    const { feedIDs } = subscription
-    log.info?.(`stream of ${feedIDs.length} feed${feedIDs.length === 1 ? '' : 's'} starts`, {
-      feedIDs,
-    })
-    staleness.start()
-    const loading = Promise.all([shards.load(), reading.load(feedIDs)])
-    abortable(loading, life.signal).then(subscription.start, thrown => ending.end(asError(thrown)))
-  }
-
-  const ending: Ending = createEnding({ ...common, handlers, reading, shards, user })
-
-  const stream: Stream<Data> = {
+  const own = new ReportStream<Data>(parts)
+  const stream: Omit<Stream<Data>, keyof StreamEmitter<Data>> = {
     get feedIDs() {
-      return subscription.feedIDs
+      return own.feeds.all
     },
-    closed: life.closed,
-    ...handlers.methods(() => stream),
-    connect(none?: NoOptions) {
-      checkOptions('connect', none, {})
-      start()
-      if (life.phase === 'running' || life.phase === 'failing') return life.opened
-      return Promise.reject(life.closedError('the stream has ended; create another one'))
-    },
-    subscribe: subscription.subscribe,
-    unsubscribe: subscription.unsubscribe,
-    latest: feedID => latestOf(staleness.feeds, feedID) as Report<Data> | undefined,
-    read: reading.consumption.read,
-    [Symbol.asyncIterator]: reading.consumption.iterate,
-    ...createMetrics({
-      ...common,
-      shards,
-      present: parts.present,
-      queued: () => reading.consumption.queued,
-      verification: () => scope.client.find(reportVerifier)?.metricsOf?.(scope),
-    }),
-    close: ending.close,
-    [asyncDispose]: ending.close,
+    closed: own.life.closed,
+    connect: own.connect,
+    subscribe: own.subscribe,
+    unsubscribe: own.unsubscribe,
+    latest: feedID => own.feeds.latest(feedID) as Report<Data> | undefined,
+    read: own.read,
+    [Symbol.asyncIterator]: own.iterate,
+    getMetrics: own.getMetrics,
+    getConnectionDetails: own.getConnections,
+    getConnectionStates: () =>
+      Object.fromEntries(own.getConnections().map(({ id, state }) => [id, state])),
+    getOrigins: own.getOrigins,
+    getConnectionType: () => (own.getOrigins().length > 1 ? 'multiple' : 'single'),
+    close: own.close,
+    [asyncDispose]: own.close,
   }
-  return Object.defineProperty(stream, brand, { value: true })
+  return Object.defineProperty(own.handlers.addMethods(stream), brand, { value: true })
 }
 
 const brand = Symbol.for('sluice.stream')
@@ -217,4 +56,234 @@ const brand = Symbol.for('sluice.stream')
 /** True for a stream, whichever copy of this library (ES module or CommonJS) made it. */
 export function isStream(value: unknown): value is Stream {
   return typeof value === 'object' && value !== null && brand in value
+}
+
+/** A stream before it connects, and the door to what it is made of from then on. */
+class ReportStream<Data> implements IdleParts<Data> {
+  readonly options: CheckedStreamOptions
+  readonly life: Lifecycle
+  readonly handlers: StreamHandlers<Data>
+  readonly counters = createCounters()
+  readonly feeds = new Feeds()
+  readonly limits: IdleParts<Data>['limits']
+  readonly #parts: ClientParts<Data>
+  #running: RunningStream<Data> | undefined
+  /** Settles when the stream runs: with undefined where it was closed before, rejected where it could not be loaded. */
+  readonly #loaded = createDeferred<RunningStream<Data> | undefined>()
+
+  constructor(parts: StreamParts<Data>) {
+    const { log, bases, plugins, connectionStatusCallback } = parts
+    this.#parts = parts
+    this.options = checkStreamOptions(parts.options)
+    this.limits = {
+      capacity: shardCapacity(bases),
+      maxShards: maxShards(this.options.maxConnections),
+    }
+    this.#checkPlaces(parts.feedIDs)
+    this.feeds.add(parts.feedIDs)
+    this.life = new Lifecycle(parts.client, this.options.signal)
+    this.handlers = new StreamHandlers<Data>(
+      log,
+      connectionStatusCallback,
+      plugins.flatMap(({ events = [] }) => events),
+    )
+    this.life.defer(() => this.#ended())
+  }
+
+  readonly connect = (none?: NoOptions): Promise<void> => {
+    checkOptions('connect', none, {})
+    this.#start()
+    const { phase, opened } = this.life
+    if (phase === 'running' || phase === 'failing') return opened
+    return Promise.reject(this.life.closedError('the stream has ended; create another one'))
+  }
+
+  readonly subscribe = async (ids: string | readonly string[]): Promise<void> => {
+    const feedIDs = parseFeedIDs(ids)
+    if (this.life.phase !== 'idle') return this.#change('subscribe', feedIDs)
+    const added = this.feeds.missing(feedIDs)
+    this.#checkPlaces([...this.feeds.all, ...added])
+    this.feeds.add(added)
+    this.#tell('subscribed', added)
+  }
+
+  readonly unsubscribe = async (ids: string | readonly string[]): Promise<void> => {
+    const feedIDs = parseFeedIDs(ids)
+    if (this.life.phase !== 'idle') return this.#change('unsubscribe', feedIDs)
+    const gone = this.feeds.leaving(feedIDs)
+    this.feeds.remove(gone)
+    this.#tell('unsubscribed', gone)
+  }
+
+  readonly read = async (): Promise<Report<Data>> => {
+    this.#checkQueue()
+    this.#start()
+    const report = await (this.#running ?? (await this.#loaded.promise))?.backlog.read()
+    if (report !== undefined) return report as Report<Data>
+    throw new DataStreamsError('the stream was closed', {
+      code: 'CLOSED',
+      cause: this.life.signal.reason,
+    })
+  }
+
+  /**
+   * Iterates the reports until the stream is closed; its failure is thrown once. Leaving the loop in any way closes the
+   * stream. The last report counts as dealt with only when the next one is asked for: JavaScript does not distinguish a `break`
+   * from a body that throws, and a report whose handling failed must come again.
+   */
+  readonly iterate = (): AsyncIterableIterator<Report<Data>> => {
+    this.#checkQueue()
+    const reader: Report[] = []
+    let isDone = false
+    if (this.#running !== undefined) this.#running.backlog.loopAdded()
+    else
+      this.#loaded.promise.then(
+        running => running?.backlog.loopAdded(),
+        () => undefined,
+      )
+
+    function resultOf(report: Report | undefined): IteratorResult<Report<Data>, undefined> {
+      if (report !== undefined) return { done: false, value: report as Report<Data> }
+      isDone = true
+      return { done: true, value: undefined }
+    }
+
+    function failed(error: unknown): IteratorResult<Report<Data>, undefined> {
+      if (isDone) return { done: true, value: undefined }
+      isDone = true
+      throw error
+    }
+
+    const leave = async (): Promise<void> => {
+      isDone = true
+      this.#running?.backlog.leave(reader)
+      await this.close()
+    }
+
+    const iterator: AsyncIterableIterator<Report<Data>> = {
+      next: () => {
+        if (isDone) return Promise.resolve(resultOf(undefined))
+        this.#start()
+        const report = this.#running?.backlog.take(reader)
+        if (report !== undefined) return Promise.resolve(resultOf(report))
+        const next = this.#running
+          ? this.#running.backlog.wait(reader)
+          : this.#loaded.promise.then(
+              running => running?.backlog.take(reader) ?? running?.backlog.wait(reader),
+            )
+        return next.then(resultOf, failed)
+      },
+      async return(value) {
+        await leave()
+        return { done: true, value }
+      },
+      async throw(error) {
+        await leave()
+        throw error
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    }
+    return iterator
+  }
+
+  readonly getMetrics = (): StreamMetrics => {
+    const { counters } = this
+    return Object.freeze({
+      ...counters,
+      totalReceived: counters.accepted + counters.deduplicated + counters.superseded,
+      queued: 0,
+      clockOffsetMs: this.#parts.present.offsetMs,
+      verification: undefined,
+      activeConnections: 0,
+      configuredConnections: 1,
+      originStatus: Object.freeze({}),
+      origins: Object.freeze({}),
+      ...this.#running?.metrics(),
+    })
+  }
+
+  readonly getConnections = (): ConnectionDetails[] => this.#running?.connections ?? []
+
+  readonly getOrigins = (): string[] => [
+    ...new Set(this.getConnections().map(({ origin }) => origin)),
+  ]
+
+  readonly close = async (): Promise<void> => {
+    this.handlers.close()
+    this.#running?.backlog.end()
+    this.life.close(new DataStreamsError('the stream was closed', { code: 'CLOSED' }))
+    await (this.#running?.finished() ?? this.life.closed.catch(() => undefined))
+  }
+
+  #start(): void {
+    const { life, feeds } = this
+    if (life.phase !== 'idle') return
+    life.start()
+    const count = feeds.all.length
+    this.#parts.log.info?.(`stream of ${count} feed${count === 1 ? '' : 's'} starts`, {
+      feedIDs: feeds.all,
+    })
+    void this.#load()
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const { RunningStream } = loaded(await import('./running-stream.js'))
+      if (this.life.isOver) return
+      this.#running = new RunningStream<Data>(this.#parts, this)
+      this.#loaded.resolve(this.#running)
+      void this.#running.start()
+    } catch (thrown) {
+      this.#fail(asError(thrown))
+    }
+  }
+
+  /** What a stream is made of could not be loaded, or a plugin threw as it was asked for its stage. */
+  #fail(error: Error): void {
+    this.#parts.log.error?.(`the stream has ended: ${error.message}`)
+    this.handlers.emit('error', error)
+    this.handlers.emit('disconnected')
+    this.life.fail(error)
+    this.#loaded.reject(error)
+    this.handlers.clear()
+  }
+
+  /** The life of the stream is over. */
+  #ended(): void {
+    // After a failure, reports that wait can still be taken.
+    if (this.life.phase === 'failed') return
+    this.handlers.close()
+    this.#running?.backlog.end()
+    if (this.#running !== undefined) return
+    this.#loaded.resolve(undefined)
+    this.handlers.clear()
+    this.life.finish()
+  }
+
+  async #change(method: 'subscribe' | 'unsubscribe', feedIDs: readonly string[]): Promise<void> {
+    const running = this.#running ?? (await this.#loaded.promise)
+    if (running !== undefined) return running.subscription[method](feedIDs)
+    throw new DataStreamsError('the stream has ended; its feeds can not be changed', {
+      code: 'CLOSED',
+      cause: this.life.signal.reason,
+    })
+  }
+
+  #tell(type: 'subscribed' | 'unsubscribed', feedIDs: readonly string[]): void {
+    if (feedIDs.length === 0) return
+    this.#parts.log.info?.(`${type}: ${feedIDs.join(', ')}`)
+    this.handlers.emit('status', { type, feedIDs })
+  }
+
+  /** Throws ValidationError where the connections have no room for so many feeds. */
+  #checkPlaces(feedIDs: readonly string[]): void {
+    planShards([], feedIDs, this.limits.capacity, this.limits.maxShards)
+  }
+
+  #checkQueue(): void {
+    if (this.options.queue > 0) return
+    throw new ValidationError(
+      'queue is 0, so no report waits: it must be at least 1 to read or iterate the stream',
+    )
+  }
 }

@@ -1,11 +1,11 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
+import { fastLane } from '../../client/fast/index.js'
 import { createCounters } from '../../client/metrics.js'
 import { Present } from '../../client/present.js'
-import { fastLane } from '../../client/fast/index.js'
+import { Feeds } from '../../client/stream/feeds.js'
 import { createIntake, type Source } from '../../client/stream/intake/intake.js'
 import { createOrigins } from '../../client/stream/origins.js'
-import { createStalenessWatch } from '../../client/stream/staleness.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import type { Report } from '../../report/report.js'
 
@@ -16,21 +16,17 @@ export type Outcome = Report | Error | undefined
 export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Array): Outcome } {
   let outcomes: (Report | Error)[] = []
   const add = (outcome: Report | Error): void => void outcomes.push(outcome)
-  const watch = createStalenessWatch(
-    0,
-    () => undefined,
-    () => false,
-  )
-  watch.add(feeds)
+  const subscribed = new Feeds()
+  subscribed.add(feeds)
   const table = createDecoderTable([])
   const receive = createIntake({
     table,
     log: {},
     now: Date.now,
     counters: createCounters(),
-    feeds: watch.feeds,
+    feeds: subscribed.states,
     present: new Present(Date.now, () => undefined),
-    readFast: fastLane?.createReader(watch.feeds, table),
+    readFast: fastLane?.createReader(subscribed.states, table),
     sink: add,
     fail: add,
   })

@@ -149,7 +149,7 @@ describe('what a handler promises', () => {
     const { length } = settle
     expect(length).toBeLessThan(150)
     expect(warnings.join()).toMatch(
-      /8 reports were given out and are not taken, since promises of handlers/,
+      /8 reports were given out and are not acknowledged, since promises of handlers/,
     )
     while (settle.length < 200 || saved() !== times.at(-1)) {
       for (const each of settle) each()
@@ -272,7 +272,7 @@ describe("with acknowledge: 'manual'", () => {
   })
 
   test.each([
-    [{ acknowledge: 'auto' }, 'acknowledge must be one of automatic, manual'],
+    [{ acknowledge: 'auto' }, "acknowledge must be 'automatic' or 'manual', not 'auto'"],
     [{ acknowledge: 'manual', queue: 0 }, "acknowledge must be 'automatic' where queue is 0"],
   ])('%j is refused', (options, message) => {
     expect(() => open(options as StreamOptions)).toThrow(message)

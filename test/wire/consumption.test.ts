@@ -417,8 +417,8 @@ describe('reading and iterating', () => {
     [{ queue: -1 }, 'queue must be at least 0, not -1'],
     [{ queue: 1.5 }, 'queue must be a whole number, not 1.5'],
     [{ queue: Number.POSITIVE_INFINITY }, 'queue must be finite'],
-    [{ overflow: 'drop' }, 'overflow must be one of block, drop-oldest, latest-per-feed, close'],
-    [{ overflow: null }, 'overflow must be one of block, drop-oldest, latest-per-feed, close'],
+    [{ overflow: 'drop' }, "overflow must be 'block', 'drop-oldest', 'latest-per-feed' or 'close'"],
+    [{ overflow: null }, "'latest-per-feed' or 'close', not null"],
   ])('%j is refused', (options, message) => {
     const { client } = opened()
     expect(() => client.createStream(ethUsd, options as StreamOptions)).toThrow(message)

@@ -20,7 +20,7 @@ async function start(now: () => number = Date.now): Promise<Service> {
   return service
 }
 
-/** A stream whose reports are taken at once, without `continuity` unless it is asked for, and its scope. */
+/** A stream whose reports are taken at once, without `continuity` unless it is asked for, and its scope once it has connected. */
 function open(service: Service, options: StreamOptions = {}, hasContinuity = false) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
   const scopes: StreamScope[] = []
@@ -47,9 +47,7 @@ function open(service: Service, options: StreamOptions = {}, hasContinuity = fal
   stream.on('error', () => undefined)
   stream.on('report', report => void times.push(report.observationsTimestamp))
   const saved = () => cursors.saved[feed]
-  const [scope] = scopes
-  if (scope === undefined) throw new Error('the stream has no scope')
-  return { stream, scope, times, cursors, saved }
+  return { stream, scopes, times, cursors, saved }
 }
 
 describe('the present, beyond which no cursor goes,', () => {
@@ -60,8 +58,9 @@ describe('the present, beyond which no cursor goes,', () => {
   ])('is that of the service: %s', async (_name, offset) => {
     const now = () => Date.now() + offset
     const service = await start(now)
-    const { stream, scope, times, saved } = open(service)
+    const { stream, scopes, times, saved } = open(service)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     // The date of the answer has whole seconds.
     await until(() => Math.abs(scope.client.now() - now()) < 2000)
     const first = service.publish(feed).observed
@@ -92,8 +91,9 @@ test('a cursor that the present has not reached has nothing asked for until a re
 describe('the limit of a cursor', () => {
   test('is what a plugin says, until it says something else or nothing', async () => {
     const service = await start()
-    const { stream, scope, saved } = open(service)
+    const { stream, scopes, saved } = open(service)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     const first = service.publish(feed).observed
     await until(() => saved() === first)
     scope.cursors.limit(feed, first + 1)
@@ -109,8 +109,9 @@ describe('the limit of a cursor', () => {
 
   test('stays where a feed is unsubscribed, and is gone once it is subscribed again', async () => {
     const service = await start()
-    const { stream, scope, saved } = open(service)
+    const { stream, scopes, saved } = open(service)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     const first = service.publish(feed).observed
     scope.cursors.limit(feed, first - 1)
     await until(() => saved() === first - 2)
@@ -125,8 +126,9 @@ describe('the limit of a cursor', () => {
 
   test('only falls while the stream is failing, and stays after that', async () => {
     const service = await start()
-    const { stream, scope, saved, times } = open(service)
+    const { stream, scopes, saved, times } = open(service)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     const first = service.publish(feed).observed
     const second = service.publish(feed).observed
     await until(() => times.length === 2)

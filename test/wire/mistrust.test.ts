@@ -270,9 +270,10 @@ describe('a plugin that goes wrong', () => {
       /slow-start: setup must not be async/,
     )
     const report: Plugin = { name: 'slow', report: next => async each => next(each) }
-    expect(() => stackOf([report]).createStream(ethUsd)).toThrow(
-      /slow: report must return a function that is not async/,
-    )
+    const stream = stackOf([report]).createStream(ethUsd)
+    const rule = /slow: report must return a function that is not async/
+    expect((await failureOf(stream.connect())).message).toMatch(rule)
+    expect((await failureOf(stream.closed)).message).toMatch(rule)
   })
 
   test('by holding a report back does not move the page cursor', async () => {

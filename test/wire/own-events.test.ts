@@ -114,6 +114,6 @@ describe('an event that nobody declares', () => {
         return next
       },
     }
-    expect(() => open(deaf)).toThrow("unknown event 'gpa'; did you mean 'gap'?")
+    await expect(open(deaf).connect()).rejects.toThrow("unknown event 'gpa'; did you mean 'gap'?")
   })
 })

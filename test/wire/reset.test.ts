@@ -20,7 +20,7 @@ afterEach(async () => {
 })
 afterAll(() => service.close())
 
-/** A stream, its scope, those of its calls, and all that came of it. */
+/** A stream, its scope once it has connected, those of its calls, and all that came of it. */
 function open(feedIDs: string | readonly string[], plugins: readonly Plugin[] = []) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
   const scopes: StreamScope[] = []
@@ -50,17 +50,16 @@ function open(feedIDs: string | readonly string[], plugins: readonly Plugin[] = 
   stream.on('report', report => void reports.push(report.feedID))
   stream.on('error', error => void errors.push(error))
   stream.on('connection-lost', ({ origin }, error) => void lost.push(`${origin} ${error?.message}`))
-  const [scope] = scopes
-  if (scope === undefined) throw new Error('the stream has no scope')
-  return { stream, scope, calls, reports, errors, lost }
+  return { stream, scopes, calls, reports, errors, lost }
 }
 
 const message = 'brings no reports, though the service has some'
 
 describe('connections that are reset', () => {
   test('are opened anew, as if they had failed, and bring reports again', async () => {
-    const { stream, scope, reports, errors, lost } = open(first)
+    const { stream, scopes, reports, errors, lost } = open(first)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     for (const origin of service.origins) origin.mute()
     service.publish(first)
     await pause(50)
@@ -80,8 +79,9 @@ describe('connections that are reset', () => {
   })
 
   test('are those of all origins', async () => {
-    const { stream, scope, reports, lost } = open(first, [haDiscovery({ stagger: 5 })])
+    const { stream, scopes, reports, lost } = open(first, [haDiscovery({ stagger: 5 })])
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     await until(() => scope.connections.open === 2)
     scope.connections.reset([first])
     await until(() => lost.length === 2)
@@ -94,8 +94,9 @@ describe('connections that are reset', () => {
   })
 
   test('are those that carry one of the feeds: the others stay open', async () => {
-    const { stream, scope, lost, reports } = open(feeds)
+    const { stream, scopes, lost, reports } = open(feeds)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     const states = () => Object.values(stream.getConnectionStates()).join()
     expect(states()).toBe('connected,connected')
     scope.connections.reset([last, feedID(4)])
@@ -110,8 +111,9 @@ describe('connections that are reset', () => {
   })
 
   test('are those of the call, where its scope is asked', async () => {
-    const { stream, scope, calls, lost } = open(feeds)
+    const { stream, scopes, calls, lost } = open(feeds)
     await stream.connect()
+    const scope = scopes[0] as StreamScope
     const [one, other] = calls as [StreamCall, StreamCall]
     expect(one.scope.feedIDs).toContain(first)
     one.scope.connections.reset([last])
@@ -124,11 +126,12 @@ describe('connections that are reset', () => {
   })
 
   test('are open ones: what is connecting, closing, lost or not concerned is left alone', async () => {
-    const { stream, scope, lost, errors } = open(first)
-    scope.connections.reset([first])
-    const connecting = stream.connect()
-    scope.connections.reset([first])
-    await connecting
+    const { stream, scopes, lost, errors } = open(first)
+    stream.on('status', ({ type }) => {
+      if (type === 'connecting') scopes[0]?.connections.reset([first])
+    })
+    await stream.connect()
+    const scope = scopes[0] as StreamScope
     scope.connections.reset([feedID(4)])
     scope.connections.reset([])
     await pause(30)
@@ -151,11 +154,12 @@ describe('connections that are reset', () => {
 type StreamCall = Extract<Call, { kind: 'stream' }>
 
 test('a report that came after its gap was announced is told to plugins, then to the user', async () => {
-  const { stream, scope } = open(first)
+  const { stream, scopes } = open(first)
   const filled: [string, GapFilled][] = []
   stream.on('gap-filled', each => void filled.push(['user', each]))
-  scope.events.on('gap-filled', each => void filled.push(['plugin', each]))
   await stream.connect()
+  const scope = scopes[0] as StreamScope
+  scope.events.on('gap-filled', each => void filled.push(['plugin', each]))
   stream.on('report', report => {
     const { observationsTimestamp: time } = report
     const gap = { feedID: first, from: time - 1, to: time, cause: 'upstream' } as const

@@ -7,10 +7,10 @@ import {
   type StreamReply,
 } from '../../contract/call.js'
 import { WebSocketError } from '../../contract/errors.js'
+import type { ConnectionFacts } from '../../contract/status.js'
 import { adviseOn } from '../../network-reason.js'
 import type { Present } from '../../present.js'
 import { errorFromAnswer } from '../../request/http-error.js'
-import type { ConnectionFacts } from '../../contract/status.js'
 import type { Connect, Socket } from '../../transport/socket.js'
 import { startCloseHandshake } from './close-handshake.js'
 import type { FlowControl } from './flow-control.js'

@@ -2,7 +2,7 @@ import type { Log } from '../../../core/log.js'
 import { rejectedFeeds } from '../../contract/errors.js'
 import type { Connections } from '../../contract/scope.js'
 import type { ConnectionChange, ConnectionState, ConnectionStatus } from '../../contract/status.js'
-import { callListeners } from '../listeners.js'
+import { callListeners } from '../events.js'
 import type { StreamCounters } from '../stream-api.js'
 
 /** A connection as the registry has it. */

@@ -1,7 +1,7 @@
 import type { Log } from '../../../core/log.js'
 import type { Connections } from '../../contract/scope.js'
 import type { ConnectionChange, ConnectionState } from '../../contract/status.js'
-import { callListeners } from '../listeners.js'
+import { callListeners } from '../events.js'
 import type { Registry } from './registry.js'
 
 /** Feeds and the connections that carry them. */

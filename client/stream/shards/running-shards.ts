@@ -12,6 +12,8 @@ import { type Fleet, takeOver } from './takeover.js'
 
 /** The shards of a stream that has been connected. */
 export interface RunningShards {
+  /** The shards in force. */
+  readonly all: readonly Shard[]
   /** Starts a shard for each of these groups of feeds. */
   start(groups: readonly (readonly string[])[]): void
   /** Replaces shards, as `takeOver` says. */
@@ -110,6 +112,9 @@ export function createRunningShards(parts: ShardsParts): RunningShards {
   }
 
   return {
+    get all() {
+      return connections.shards
+    },
     start(groups) {
       connections.shards = groups.map(feedIDs => open(feedIDs, true))
     },

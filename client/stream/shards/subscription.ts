@@ -1,18 +1,16 @@
-import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../../core/errors.js'
-import { parseFeedIDs } from '../../../report/feed-id.js'
+import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
 import { rejectedFeeds } from '../../contract/errors.js'
-import type { StalenessWatch } from '../staleness.js'
+import type { Feeds } from '../feeds.js'
 import { planShards } from './plan.js'
+import type { RunningShards } from './running-shards.js'
 import type { Shard } from './shard.js'
-import type { Shards } from './shards.js'
 
 /** The feeds that a stream is subscribed to, and how they change. */
 export interface Subscription {
-  readonly feedIDs: readonly string[]
   /** Opens the connections it takes. */
   start(): void
-  subscribe(feedIDs: string | readonly string[]): Promise<void>
-  unsubscribe(feedIDs: string | readonly string[]): Promise<void>
+  subscribe(feedIDs: readonly string[]): Promise<void>
+  unsubscribe(feedIDs: readonly string[]): Promise<void>
   /**
    * A shard was rejected some of its feeds: they leave the stream, which goes on with the others. Where these can't be had
    * either, the stream fails if the call of the shard has ended; otherwise that decides what becomes of it.
@@ -22,17 +20,16 @@ export interface Subscription {
 
 /** What a subscription needs of its stream. */
 export interface SubscriptionParts {
-  readonly feedIDs: readonly string[]
+  readonly feeds: Feeds
   /** How many feeds one shard may have. */
   readonly capacity: number
   /** How many shards there may be. */
   readonly maxShards: number
-  readonly shards: Shards
-  readonly staleness: StalenessWatch
+  readonly shards: RunningShards
   /** Ends with the stream. */
   readonly signal: AbortSignal
-  /** Undefined before `connect`; settles when the stream is connected, or can't be. */
-  connected(): Promise<void> | undefined
+  /** Settles when the stream is connected, or can't be. */
+  readonly connected: Promise<void>
   /** Called once a change is in force. */
   onChange(type: 'subscribed' | 'unsubscribed', feedIDs: readonly string[]): void
   /** Called with the reason why feeds were left out. */
@@ -41,16 +38,10 @@ export interface SubscriptionParts {
   onFailed(error: Error): void
 }
 
-/** Subscribes to these feeds. Throws ValidationError where they are too many. */
+/** Has the feeds of a stream carried, and changes them. */
 export function createSubscription(parts: SubscriptionParts): Subscription {
-  const { capacity, maxShards, shards, signal, onChange } = parts
-  const feeds = createFeedSet(parts.staleness)
+  const { feeds, capacity, maxShards, shards, signal, connected, onChange } = parts
   const changes = createChangeQueue(signal)
-  const groups = (feedIDs: readonly string[]) =>
-    planShards([], feedIDs, capacity, maxShards).map(({ to }) => to)
-
-  groups(parts.feedIDs)
-  feeds.add(parts.feedIDs)
 
   function add(feedIDs: readonly string[]): void {
     feeds.add(feedIDs)
@@ -106,28 +97,13 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
   }
 
   return {
-    get feedIDs() {
-      return feeds.all
-    },
-    start: () => shards.start(groups(feeds.all)),
-    async subscribe(ids) {
-      const feedIDs = parseFeedIDs(ids)
-      const connected = parts.connected()
-      if (connected !== undefined)
-        return changes.whenConnected(connected, () => carry(feeds.missing(feedIDs)))
-      const added = feeds.missing(feedIDs)
-      groups([...feeds.all, ...added])
-      add(added)
-    },
-    async unsubscribe(ids) {
-      const feedIDs = parseFeedIDs(ids)
-      const connected = parts.connected()
-      if (connected === undefined) return remove(feeds.leaving(feedIDs))
-      return changes.whenConnected(connected, async function removeNow() {
+    start: () => shards.start(planShards([], feeds.all, capacity, maxShards).map(({ to }) => to)),
+    subscribe: feedIDs => changes.whenConnected(connected, () => carry(feeds.missing(feedIDs))),
+    unsubscribe: feedIDs =>
+      changes.whenConnected(connected, async function removeNow() {
         remove(feeds.leaving(feedIDs))
         await carryRest()
-      })
-    },
+      }),
     reject: createReject(parts, changes, error => carry([], error)),
   }
 }
@@ -165,40 +141,6 @@ function createReject(
 function reasonOf(thrown: unknown, rejected: ReadonlyMap<string, Error>): unknown {
   const [first] = rejected.values()
   return first !== undefined && isStreamsError(thrown, 'AUTHENTICATION') ? first.cause : thrown
-}
-
-/** The feeds of a stream. */
-interface FeedSet {
-  readonly all: readonly string[]
-  add(feedIDs: readonly string[]): void
-  remove(feedIDs: readonly string[]): void
-  /** Those of these that are not in the set. */
-  missing(feedIDs: readonly string[]): readonly string[]
-  /** Those of these that are in the set. Throws ValidationError where none would remain without them. */
-  leaving(feedIDs: readonly string[]): readonly string[]
-}
-
-function createFeedSet(staleness: StalenessWatch): FeedSet {
-  let all: readonly string[] = []
-  return {
-    get all() {
-      return all
-    },
-    add(feedIDs) {
-      all = Object.freeze([...all, ...feedIDs])
-      staleness.add(feedIDs)
-    },
-    remove(feedIDs) {
-      all = Object.freeze(all.filter(feedID => !feedIDs.includes(feedID)))
-      staleness.remove(feedIDs)
-    },
-    missing: feedIDs => feedIDs.filter(feedID => !staleness.feeds.has(feedID)),
-    leaving(feedIDs) {
-      const gone = all.filter(feedID => feedIDs.includes(feedID))
-      if (gone.length < all.length) return gone
-      throw new ValidationError('feedIDs: at least one feed must remain; close the stream instead')
-    },
-  }
 }
 
 /** Runs changes one after the other, in the order they were asked for. */

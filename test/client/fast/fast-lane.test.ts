@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { DuplicateCache, type Place } from '../../../client/fast/duplicates.js'
 import { createMessageReader } from '../../../client/fast/message.js'
+import { Feeds } from '../../../client/stream/feeds.js'
 import { parseFrame } from '../../../client/stream/intake/intake.js'
-import { createStalenessWatch } from '../../../client/stream/staleness.js'
 import { asError } from '../../../core/errors.js'
 import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
 import { createDecoderTable } from '../../../report/decoder-table.js'
@@ -25,13 +25,9 @@ const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 function readerFor(...feedIDs: string[]): ReturnType<typeof createMessageReader> {
-  const { feeds, add } = createStalenessWatch(
-    0,
-    () => undefined,
-    () => false,
-  )
-  add(feedIDs)
-  return createMessageReader(feeds, table)
+  const feeds = new Feeds()
+  feeds.add(feedIDs)
+  return createMessageReader(feeds.states, table)
 }
 
 /** What the plain path makes of a message, or why it rejects it. */
@@ -176,19 +172,15 @@ test('whatever a message looks like, the fast lane sees what the plain path read
 })
 
 test('a feed that is not subscribed is not seen, also if it was', () => {
-  const { feeds, add, remove } = createStalenessWatch(
-    0,
-    () => undefined,
-    () => false,
-  )
+  const feeds = new Feeds()
   const [one, other] = publishedReports
-  const read = createMessageReader(feeds, table)
+  const read = createMessageReader(feeds.states, table)
   const frame = (report: (typeof publishedReports)[number] | undefined) =>
     encode(JSON.stringify({ report: { feedID: report?.feedID, fullReport: report?.fullReport } }))
-  add([one?.feedID as string])
+  feeds.add([one?.feedID as string])
   expect(read(frame(one), 'one')).toBeDefined()
   expect(read(frame(other), 'one')).toBeUndefined()
-  remove([one?.feedID as string])
+  feeds.remove([one?.feedID as string])
   expect(read(frame(one), 'one')).toBeUndefined()
 })
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { CursorStore } from '../../../client/stores/file-cursors.js'
-import { createCursors } from '../../../client/stream/cursors.js'
+import { Cursors } from '../../../client/stream/cursors.js'
+import { checkStreamOptions } from '../../../client/stream/options.js'
 import { DataStreamsError } from '../../../core/errors.js'
 import type { Report } from '../../../report/report.js'
 
@@ -24,7 +25,7 @@ let seen: Error[] = []
 async function open(
   given: Readonly<Record<string, unknown>> = {},
   change: Partial<CursorStore> = {},
-  untaken: ReadonlySet<number> = new Set(),
+  pending: ReadonlySet<number> = new Set(),
   saveInterval = 1000,
 ) {
   const saved: Readonly<Record<string, number>>[] = []
@@ -35,12 +36,12 @@ async function open(
     save: async cursors => void saved.push({ ...cursors }),
     ...change,
   }
-  const cursors = createCursors({
+  const cursors = new Cursors({
     store,
     saveInterval,
     now: Date.now,
     failed: error => void errors.push(error),
-    earliest: feedID => (feedID === feedA && untaken.size > 0 ? Math.min(...untaken) : undefined),
+    earliest: feedID => (feedID === feedA && pending.size > 0 ? Math.min(...pending) : undefined),
   })
   const start = await cursors.load()
   return { cursors, saved, errors, start }
@@ -56,20 +57,20 @@ describe('cursors', () => {
       [feedA, 100],
       [feedB, 7],
     ])
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await cursors.flush()
     expect(saved).toEqual([{ [feedA]: 101, [feedB]: 7 }])
   })
 
   test('are at the newest report that was taken, whatever came before it', async () => {
     const { cursors } = await open({ [feedA]: 100 })
-    for (const time of [101, 104, 103]) cursors.taken(report(time))
+    for (const time of [101, 104, 103]) cursors.acknowledged(report(time))
     expect(cursors.cursor(feedA)).toBe(104)
-    cursors.taken(report(90))
+    cursors.acknowledged(report(90))
     expect(cursors.cursor(feedA)).toBe(104)
     expect(cursors.cursor(feedB)).toBeUndefined()
-    cursors.taken(report(50, 50, feedB))
-    cursors.taken(report(49, 49, feedB))
+    cursors.acknowledged(report(50, 50, feedB))
+    cursors.acknowledged(report(49, 49, feedB))
     expect(cursors.cursor(feedB)).toBe(50)
     await cursors.flush()
   })
@@ -78,8 +79,8 @@ describe('cursors', () => {
     const { cursors, saved } = await open({ [feedA]: 100 })
     cursors.limit(feedB, 49)
     cursors.limit(feedA, 102)
-    for (const time of [101, 103]) cursors.taken(report(time))
-    cursors.taken(report(50, 50, feedB))
+    for (const time of [101, 103]) cursors.acknowledged(report(time))
+    cursors.acknowledged(report(50, 50, feedB))
     expect([cursors.cursor(feedA), cursors.cursor(feedB)]).toEqual([101, 48])
     cursors.limit(feedA, 90)
     expect(cursors.cursor(feedA)).toBe(89)
@@ -89,7 +90,7 @@ describe('cursors', () => {
     expect(cursors.cursor(feedA)).toBe(103)
     cursors.lower(feedA, 104)
     cursors.lower(feedA, 108)
-    cursors.taken(report(120))
+    cursors.acknowledged(report(120))
     expect(cursors.cursor(feedA)).toBe(103)
     await wait(1000)
     cursors.limit(feedA, undefined)
@@ -105,10 +106,10 @@ describe('cursors', () => {
   })
 
   test('stay below what was delivered and is not taken, from the first report on', async () => {
-    const untaken = new Set<number>()
-    const { cursors } = await open({ [feedB]: 7 }, {}, untaken)
+    const pending = new Set<number>()
+    const { cursors } = await open({ [feedB]: 7 }, {}, pending)
     function deliver(time: number): void {
-      untaken.add(time)
+      pending.add(time)
       cursors.arrived(report(time))
     }
     for (const time of [50, 40, 60]) deliver(time)
@@ -118,14 +119,14 @@ describe('cursors', () => {
       [40, 49],
       [50, 60],
     ] as const) {
-      untaken.delete(time)
-      cursors.taken(report(time))
+      pending.delete(time)
+      cursors.acknowledged(report(time))
       expect(cursors.cursor(feedA)).toBe(cursor)
     }
     deliver(45)
     expect(cursors.cursor(feedA)).toBe(44)
     // It was dropped.
-    untaken.delete(45)
+    pending.delete(45)
     expect(cursors.cursor(feedA)).toBe(60)
     await cursors.flush()
   })
@@ -137,13 +138,13 @@ describe('cursors', () => {
     jest.setSystemTime(1_700_000_000_500)
     const now = Math.floor(1_700_000_000.5 * unit)
     const { cursors } = await open({ [feedID]: now - 100 })
-    cursors.taken(report(now + 3600 * unit, now, feedID))
+    cursors.acknowledged(report(now + 3600 * unit, now, feedID))
     expect(cursors.cursor(feedID)).toBe(now - 100)
-    cursors.taken(report(now + 5 * unit + 1, now, feedID))
+    cursors.acknowledged(report(now + 5 * unit + 1, now, feedID))
     expect(cursors.cursor(feedID)).toBe(now - 100)
-    cursors.taken(report(now - 50, now - 99, feedID))
+    cursors.acknowledged(report(now - 50, now - 99, feedID))
     expect(cursors.cursor(feedID)).toBe(now - 50)
-    cursors.taken(report(now + 5 * unit, now, feedID))
+    cursors.acknowledged(report(now + 5 * unit, now, feedID))
     expect(cursors.cursor(feedID)).toBe(now + 5 * unit)
     await cursors.flush()
   })
@@ -152,12 +153,12 @@ describe('cursors', () => {
     jest.setSystemTime(1_700_000_000_500)
     const now = 1_700_000_000
     const { cursors, errors } = await open({ [feedB]: now + 3600 })
-    cursors.taken(report(now + 3600))
+    cursors.acknowledged(report(now + 3600))
     expect(cursors.cursor(feedA)).toBe(now)
     cursors.arrived(report(now + 3600))
     expect(cursors.cursor(feedA)).toBe(now)
-    cursors.taken(report(now - 7, now - 7, feedB))
-    cursors.taken(report(now - 6, now - 6, feedB))
+    cursors.acknowledged(report(now - 7, now - 7, feedB))
+    cursors.acknowledged(report(now - 6, now - 6, feedB))
     expect(cursors.cursor(feedB)).toBe(now - 6)
     expect(errors.map(String)).toEqual([
       expect.stringMatching(`feed ${feedB} at ${now + 3600} is later than the present`),
@@ -169,16 +170,16 @@ describe('cursors', () => {
     jest.setSystemTime(1_700_000_000_500)
     const now = 1_700_000_000
     const { cursors } = await open({ [feedA]: now - 20 })
-    for (let time = now + 3600; time < now + 3610; time++) cursors.taken(report(time))
+    for (let time = now + 3600; time < now + 3610; time++) cursors.acknowledged(report(time))
     // Ten at once, as of a page, say nothing of what is on its way.
     expect(cursors.cursor(feedA)).toBe(now - 20)
     jest.setSystemTime(1_700_000_005_499)
-    cursors.taken(report(now + 3610))
+    cursors.acknowledged(report(now + 3610))
     expect(cursors.cursor(feedA)).toBe(now - 20)
     jest.setSystemTime(1_700_000_005_500)
-    cursors.taken(report(now + 3611))
+    cursors.acknowledged(report(now + 3611))
     expect(cursors.cursor(feedA)).toBe(now + 5)
-    cursors.taken(report(now - 1))
+    cursors.acknowledged(report(now - 1))
     expect(cursors.cursor(feedA)).toBe(now + 5)
     await cursors.flush()
   })
@@ -199,11 +200,11 @@ describe('loading', () => {
     expect(errors[0]?.message).toMatch(`the cursor of ${feedID} is ${wrong}, and must be`)
     expect(errors[0]?.message).toMatch(feedID === feedA ? 'in seconds' : 'in milliseconds')
     expect(cursors.cursor(feedID)).toBeUndefined()
-    cursors.taken(report(8, 8, feedB))
+    cursors.acknowledged(report(8, 8, feedB))
     await wait(0)
     expect(saved).toEqual([{ [feedID]: wrong, [feedB]: 8 }])
     const now = feedID === feedA ? Date.now() / 1000 : Date.now()
-    cursors.taken(report(Math.floor(now), 1, feedID))
+    cursors.acknowledged(report(Math.floor(now), 1, feedID))
     await wait(50)
     expect(saved.at(-1)).toEqual({ [feedID]: Math.floor(now), [feedB]: 8 })
     await cursors.flush()
@@ -237,7 +238,7 @@ describe('loading', () => {
       /read: the store has not answered for 70 s\. The stream starts without them, and saves none$/,
     )
     answer({ [feedA]: 100 })
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(5000)
     await cursors.flush()
     expect(saved).toEqual([])
@@ -249,7 +250,7 @@ describe('saving', () => {
   test('happens once in an interval at most, and not at all without need', async () => {
     const { cursors, saved } = await open({ [feedA]: 100 })
     for (let time = 101; time <= 140; time++) {
-      cursors.taken(report(time))
+      cursors.acknowledged(report(time))
       await wait(100)
     }
     // At once, and then after 50, 100, 200, 400, 800 and 1000 ms, or with the next change.
@@ -269,23 +270,23 @@ describe('saving', () => {
     await wait(0)
     expect(saved).toEqual([{ [feedA]: 99 }])
     for (const feedID of feedIDs) {
-      cursors.taken(report(100, 100, feedID))
+      cursors.acknowledged(report(100, 100, feedID))
       await wait(1)
     }
     await wait(50)
     expect(Object.keys(saved.at(-1) ?? {})).toHaveLength(1001)
     expect(saved.length).toBeLessThan(25)
     for (let time = 101; time <= 115; time++) {
-      cursors.taken(report(time))
+      cursors.acknowledged(report(time))
       await wait(30_000)
     }
     const { length } = saved
-    cursors.taken(report(200))
+    cursors.acknowledged(report(200))
     await wait(0)
-    cursors.taken(report(201))
+    cursors.acknowledged(report(201))
     await wait(29_999)
     expect(saved).toHaveLength(length + 1)
-    cursors.taken(report(60, 60, feedB))
+    cursors.acknowledged(report(60, 60, feedB))
     await wait(0)
     expect(saved.at(-1)).toMatchObject({ [feedA]: 201, [feedB]: 60 })
     await cursors.flush()
@@ -305,9 +306,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(1000)
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     const flushed = cursors.flush()
     await wait(5000)
     expect(order).toEqual([101])
@@ -330,9 +331,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(0)
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     await wait(5000)
     expect(errors).toMatchObject(
       Array(2).fill({ code: 'CURSOR_STORE', message: 'cursors could not be saved: disk full' }),
@@ -356,7 +357,7 @@ describe('saving', () => {
     expect(start.size).toBe(0)
     expect(errors).toHaveLength(1)
     expect(errors[0]?.message).toMatch(message)
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(5000)
     await cursors.flush()
     expect(saved).toEqual([])
@@ -376,9 +377,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(0)
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     await wait(9999)
     expect(errors).toEqual([])
     await wait(25_001)
@@ -406,9 +407,9 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await wait(0)
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     await wait(60_000)
     await cursors.flush()
     expect(tries).toBe(1)
@@ -431,13 +432,13 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     await Promise.all([cursors.flush(), cursors.flush()])
     expect(tries).toBe(2)
     await wait(60_000)
     expect(tries).toBe(2)
     expect(errors[0]?.cause).toMatchObject({ name: 'RangeError', message: 'disk full' })
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     await wait(60_000)
     expect(tries).toBe(3)
   })
@@ -454,15 +455,15 @@ describe('saving', () => {
         },
       },
     )
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     const first = cursors.flush()
     await wait(0)
-    cursors.taken(report(102))
+    cursors.acknowledged(report(102))
     const second = cursors.flush()
     finish.shift()?.()
     await first
     await wait(0)
-    cursors.taken(report(103))
+    cursors.acknowledged(report(103))
     finish.shift()?.()
     await second
     await wait(1000)
@@ -474,7 +475,7 @@ describe('saving', () => {
   test('keeps no process alive', async () => {
     const { cursors } = await open({ [feedA]: 100 })
     const started = jest.spyOn(globalThis, 'setTimeout')
-    cursors.taken(report(101))
+    cursors.acknowledged(report(101))
     const timer = started.mock.results[0]?.value as NodeJS.Timeout
     started.mockRestore()
     expect(timer.hasRef()).toBe(false)
@@ -482,7 +483,6 @@ describe('saving', () => {
   })
 
   test('a store without load is rejected by name', () => {
-    const options = { store: {} as never, now: Date.now, failed: () => undefined }
-    expect(() => createCursors(options)).toThrow(/cursors\.load/)
+    expect(() => checkStreamOptions({ cursors: {} as never })).toThrow(/cursors\.load/)
   })
 })

@@ -1,10 +1,10 @@
 // One stream of a world: the real stages of continuity and dedup on a light scope, and what they are seen to do.
 import type { Sink } from '../../../client/contract/plugin.js'
-import { Present } from '../../../client/present.js'
 import type { ScopeEventMap, StreamScope } from '../../../client/contract/scope.js'
 import type { ConnectionChange, ConnectionState, Status } from '../../../client/contract/status.js'
-import { createCursors } from '../../../client/stream/cursors.js'
-import { createStalenessWatch } from '../../../client/stream/staleness.js'
+import { Present } from '../../../client/present.js'
+import { Cursors } from '../../../client/stream/cursors.js'
+import { Feeds } from '../../../client/stream/feeds.js'
 import { createServices } from '../../../core/scope.js'
 import { continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
@@ -105,7 +105,7 @@ export function startSession(parts: SessionParts): Session {
     () => Date.now() + (time.now >= clocks.at ? clocks.error : 0),
     () => void ask(),
   )
-  const cursors = createCursors({
+  const cursors = new Cursors({
     store: {
       load: async () =>
         Object.fromEntries(
@@ -178,15 +178,8 @@ export function startSession(parts: SessionParts): Session {
     for (const listener of event === 'ending' ? known.reverse() : known) listener(value as never)
   }
 
-  const staleness = createStalenessWatch(
-    world.staleAfter ?? STALE_AFTER,
-    status => {
-      if (status.type === 'stale') stales++
-      emit('status', status)
-    },
-    () => false,
-  )
-  staleness.add(feedIDs)
+  const subscribed = new Feeds()
+  subscribed.add(feedIDs)
 
   const services = createServices()
   provideSeen(services)
@@ -265,7 +258,7 @@ export function startSession(parts: SessionParts): Session {
     if (log === undefined) strangers.push(report)
     else log.delivered.push({ from, to, at: time.now, order: order++, source })
     cursors.arrived(report)
-    cursors.taken(report)
+    cursors.acknowledged(report)
   }
 
   const top = continuity(world.continuity).report?.(deliver, scope) as Sink
@@ -274,7 +267,10 @@ export function startSession(parts: SessionParts): Session {
     note?.(`the clock is ${moved.offsetMs} ms behind, says ${moved.source}`)
     emit('status', { type: 'clock', ...moved })
   })
-  staleness.start()
+  subscribed.watch(world.staleAfter ?? STALE_AFTER, { isPaused: false }, status => {
+    if (status.type === 'stale') stales++
+    emit('status', status)
+  })
 
   function enter(report: Report): void {
     const { feedID, validFromTimestamp: from, observationsTimestamp: to, source } = report
@@ -316,7 +312,7 @@ export function startSession(parts: SessionParts): Session {
     receive(observation, origin) {
       if (!open.has(origin)) return
       const { feedID } = feeds[observation.feed] as World['feeds'][number]
-      const state = staleness.feeds.get(feedID)
+      const state = subscribed.states.get(feedID)
       if (state !== undefined) state.reports++
       const { from, to } = observation
       const log = logs[observation.feed] as FeedLog
@@ -342,7 +338,7 @@ export function startSession(parts: SessionParts): Session {
     end(by) {
       note?.(`the stream ends: ${by}`)
       session.endedAt = time.now
-      staleness.stop()
+      subscribed.unwatch()
       phase = by === 'failure' ? 'ending' : 'over'
       if (by === 'failure') emit('ending', new Error('the stream has failed'))
       phase = 'over'

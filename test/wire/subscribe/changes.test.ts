@@ -37,7 +37,7 @@ describe.each([
     expect(of(c, seen.reports).length).toBeGreaterThan(0)
     expect(seen.errors.filter(({ name }) => name !== 'InsufficientConnectionsError')).toEqual([])
     expect(stream.getMetrics()).toMatchObject({
-      rejected: 0,
+      malformed: 0,
       fullReconnects: 0,
       partialReconnects: 0,
       activeConnections: origins,

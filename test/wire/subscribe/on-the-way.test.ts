@@ -93,7 +93,7 @@ describe('what is on its way', () => {
     await pause(120)
     expect(seen.reports).toEqual(published(engine, a))
     expect(seen.errors).toEqual([])
-    expect(stream.getMetrics()).toMatchObject({ accepted: 10, rejected: 0 })
+    expect(stream.getMetrics()).toMatchObject({ accepted: 10, malformed: 0 })
   })
 
   test('and delayed by a plugin until its feed is no longer subscribed is not delivered', async () => {

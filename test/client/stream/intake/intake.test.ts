@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals'
+import { fastLane } from '../../../../client/fast/index.js'
 import { createCounters } from '../../../../client/metrics.js'
 import { Present } from '../../../../client/present.js'
-import { fastLane } from '../../../../client/fast/index.js'
+import { Feeds } from '../../../../client/stream/feeds.js'
 import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
 import { createOrigins } from '../../../../client/stream/origins.js'
-import { createStalenessWatch } from '../../../../client/stream/staleness.js'
 import { createDecoderTable } from '../../../../report/decoder-table.js'
 import type { Report } from '../../../../report/report.js'
 import { publishedReports } from '../../../support/report/published-reports.js'
@@ -17,23 +17,19 @@ function readAll(messages: readonly string[], isFast: boolean) {
   const reports: Report[] = []
   const errors: Error[] = []
   const add = (error: Error) => void errors.push(error)
-  const { feeds, add: subscribe } = createStalenessWatch(
-    0,
-    () => undefined,
-    () => false,
-  )
-  subscribe(publishedReports.slice(1).map(({ feedID }) => feedID))
+  const subscribed = new Feeds()
+  subscribed.add(publishedReports.slice(1).map(({ feedID }) => feedID))
   const receive = createIntake({
     table,
     log: {},
     now: () => 0,
     counters,
-    feeds,
+    feeds: subscribed.states,
     present: new Present(
       () => 0,
       () => undefined,
     ),
-    readFast: isFast ? fastLane?.createReader(feeds, table) : undefined,
+    readFast: isFast ? fastLane?.createReader(subscribed.states, table) : undefined,
     sink: report => void reports.push(report),
     fail: add,
   })
@@ -51,7 +47,7 @@ function readAll(messages: readonly string[], isFast: boolean) {
   for (const message of messages)
     for (const source of sources) receive(new TextEncoder().encode(message), source)
   const traffic = sources.map(source => source.traffic)
-  return { reports, errors, counters, traffic, feeds: [...feeds.values()] }
+  return { reports, errors, counters, traffic, feeds: [...subscribed.states.values()] }
 }
 
 test('an intake without the fast lane makes the same of all messages', () => {

@@ -1,0 +1,464 @@
+import { abortable } from '../../core/async.js'
+import { asError, type DataStreamsError } from '../../core/errors.js'
+import type { Lifetime } from '../../core/lifetime.js'
+import type { Log } from '../../core/log.js'
+import type { Gap } from '../../report/gap.js'
+import { createOverflowGaps } from '../../report/overflow-gaps.js'
+import type { DecoderTable, Report } from '../../report/report.js'
+import { reportVerifier } from '../../report/verifier.js'
+import type { Handler, Plugins, Sink } from '../contract/plugin.js'
+import type { PluginClient, ScopeEvents, StreamScope } from '../contract/scope.js'
+import type { Totals } from '../metrics.js'
+import type { Present } from '../present.js'
+import { composeReport } from '../stack.js'
+import { Backlog, type BacklogOwner } from './backlog.js'
+import { createFlowControl } from './connection/flow-control.js'
+import type { RegisteredConnection } from './connection/registry.js'
+import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
+import { Cursors } from './cursors.js'
+import type { StreamHandlers } from './events.js'
+import { type Feeds, placeNewest } from './feeds.js'
+import type { Lifecycle } from './lifecycle.js'
+import type { CheckedStreamOptions } from './options.js'
+import { createOrigins } from './origins.js'
+import { createScopeEvents } from './scope-events.js'
+import {
+  createRunningShards,
+  type RunningShards,
+  type ShardsParts,
+} from './shards/running-shards.js'
+import type { Shard } from './shards/shard.js'
+import { createSubscription, type Subscription } from './shards/subscription.js'
+import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
+
+/** What a stream needs of its client. */
+export interface ClientParts<Data> {
+  /** What the stream's URLs begin with, one at least. */
+  readonly bases: readonly string[]
+  readonly handler: Handler
+  readonly plugins: Plugins
+  readonly table: DecoderTable<Data>
+  readonly log: Log
+  /** The life of the client: the stream ends with it. */
+  readonly client: Lifetime
+  /** The client, for the plugins of the stream. */
+  clientOf(scope: StreamScope): PluginClient
+  readonly present: Present
+  /** The sums of the client's streams. */
+  readonly totals: Totals
+  readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
+}
+
+/** What a stream has before it connects. */
+export interface IdleParts<Data> {
+  readonly options: CheckedStreamOptions
+  readonly life: Lifecycle
+  readonly handlers: StreamHandlers<Data>
+  readonly counters: StreamCounters
+  readonly feeds: Feeds
+  /** The most feeds of one connection, and the most connections that share them. */
+  readonly limits: { readonly capacity: number; readonly maxShards: number }
+}
+
+const MAX_MESSAGE_BYTES = 1_048_576
+/** Milliseconds `close` waits at most: a plugin that ignores its signal does not hold it up. */
+const CLOSE_TIMEOUT = 900
+
+/** A stream from `connect` on: its stack, its connections and its end. */
+export class RunningStream<Data> implements BacklogOwner {
+  readonly backlog: Backlog
+  readonly subscription: Subscription
+  readonly #log: Log
+  readonly #life: Lifecycle
+  readonly #handlers: StreamHandlers<Data>
+  readonly #counters: StreamCounters
+  readonly #feeds: Feeds
+  readonly #present: Present
+  readonly #hooks: Plugins
+  readonly #events: ScopeEvents
+  readonly #origins: ReturnType<typeof createOrigins>
+  readonly #flowControl = createFlowControl()
+  readonly #connections: StreamConnections<Shard>
+  readonly #shards: RunningShards
+  readonly #cursors: Cursors | undefined
+  readonly #scope: StreamScope
+  /** The bottom of the stack. */
+  readonly #sink: Sink
+  /** The gaps of reports that come while the stream is failing. */
+  readonly #excess = createOverflowGaps(gap => this.gap(gap))
+  /** The plugins' work on each report that is being injected. */
+  readonly #injected = new WeakMap<Report, Promise<unknown>[]>()
+  /** The times at which the feeds resume, once the cursors are loaded. */
+  #resumed: ReadonlyMap<string, number> = new Map()
+  /** Whether the user knows of the present outage. */
+  #isDown = false
+
+  constructor(client: ClientParts<Data>, idle: IdleParts<Data>) {
+    const { log, plugins, present, totals, transport } = client
+    const { options, life, handlers, counters, feeds, limits } = idle
+    this.#log = log
+    this.#life = life
+    this.#handlers = handlers
+    this.#counters = counters
+    this.#feeds = feeds
+    this.#present = present
+    this.#hooks = plugins.filter(
+      plugin => plugin.acknowledged !== undefined || plugin.unacknowledged !== undefined,
+    )
+    const declared = plugins.flatMap(({ events = [] }) => events)
+    const events = createScopeEvents(log, handlers, counters, declared)
+    this.#events = events
+    const origins = createOrigins(totals.addOrigin)
+    this.#origins = origins
+    const endCounting = totals.add(counters, origins.all)
+    life.closed.then(endCounting, endCounting)
+    life.defer(
+      present.watch(change => {
+        feeds.takeBackNewest(present.now())
+        events.emit('status', { type: 'clock', ...change })
+      }),
+    )
+    this.backlog = new Backlog(this, {
+      ...options,
+      isTracked: options.cursors !== undefined || plugins.some(each => each.acknowledged),
+      flowControl: this.#flowControl,
+      handlers,
+    })
+    this.#cursors =
+      options.cursors &&
+      new Cursors({
+        store: options.cursors,
+        saveInterval: options.saveInterval,
+        now: present.now,
+        failed: error => {
+          log.error?.(error.message)
+          events.emit('error', error)
+        },
+        earliest: feedID => this.backlog.earliest(feedID),
+      })
+    handlers.attach(this.backlog, events)
+    this.#connections = createStreamConnections<Shard>(log, {
+      onUp: () => this.#up(),
+      onDown: () => this.#down(),
+      onAllLost: () => handlers.emit('all-connections-lost'),
+    })
+    this.#scope = this.#createScope(client)
+    this.#sink = composeReport(plugins, this.#deliver, this.#scope)
+    this.#shards = createRunningShards({
+      ...options,
+      scope: this.#scope,
+      connections: this.#connections,
+      onConnection: this.#connectionChanged,
+      bases: client.bases,
+      handler: client.handler,
+      connection: {
+        ...options,
+        ...transport,
+        flowControl: this.#flowControl,
+        present,
+        maxMessageBytes: MAX_MESSAGE_BYTES,
+      },
+      reconnect: options,
+      counters,
+      origins,
+      intake: {
+        table: client.table,
+        log,
+        now: transport.now,
+        counters,
+        feeds: feeds.states,
+        present,
+        sink: this.#sink,
+        fail: error => events.emit('error', error),
+      },
+      onRejected: (shard, error) => this.subscription.reject(shard, error),
+      onEnded: error => this.#end(error),
+    })
+    this.subscription = createSubscription({
+      ...limits,
+      feeds,
+      shards: this.#shards,
+      signal: life.signal,
+      connected: life.opened,
+      onChange: (type, feedIDs) => {
+        // A gap that was open when the feed was subscribed to before does not hold its cursor any more.
+        if (type === 'subscribed')
+          for (const feedID of feedIDs) this.#cursors?.limit(feedID, undefined)
+        events.emit('status', { type, feedIDs })
+      },
+      onRejected: error => events.emit('error', error),
+      onFailed: error => this.#shards.endAll(error),
+    })
+    feeds.watch(options.staleAfter, this.#flowControl, status => events.emit('status', status))
+  }
+
+  /** Loads the cursors and opens the connections. */
+  async start(): Promise<void> {
+    const { signal } = this.#life
+    try {
+      await abortable(this.#loadCursors(signal), signal)
+      this.subscription.start()
+    } catch (thrown) {
+      this.#end(asError(thrown))
+    }
+    const { failure } = this.#life
+    if (failure !== undefined) this.#shards.endAll(failure)
+  }
+
+  /** The stream was closed: resolves when nothing of it is left, or has taken too long. */
+  async finished(): Promise<void> {
+    // After a failure, reports that were acknowledged later are saved as well.
+    await atMost(
+      CLOSE_TIMEOUT,
+      this.#life.closed.catch(() => this.#cursors?.flush()),
+    )
+  }
+
+  /** The connections there are. */
+  get connections(): ConnectionDetails[] {
+    return this.#connections.shards.flatMap(({ registry }) =>
+      Array.from(registry.all.values(), detailsOf),
+    )
+  }
+
+  /** The metrics besides the counters. */
+  metrics(): Partial<StreamMetrics> {
+    const registries = this.#connections.shards.map(shard => shard.registry)
+    const byOrigin = this.#origins.metrics(registries)
+    const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
+    // A shard that does not know its origins yet has one connection at least.
+    const configured = registries.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
+    const verification = this.#scope.client.find(reportVerifier)?.metricsOf?.(this.#scope)
+    return {
+      queued: this.backlog.queued,
+      verification: verification && Object.freeze(verification),
+      activeConnections: this.#connections.open,
+      configuredConnections: Math.max(1, configured),
+      originStatus: Object.freeze(Object.fromEntries(status)),
+      origins: byOrigin,
+    }
+  }
+
+  arrived(report: Report): void {
+    this.#cursors?.arrived(report)
+  }
+
+  acknowledged(report: Report): void {
+    this.#cursors?.acknowledged(report)
+    for (const hooks of this.#hooks) hooks.acknowledged?.(report)
+  }
+
+  unacknowledged(report: Report): void {
+    for (const hooks of this.#hooks) hooks.unacknowledged?.(report)
+  }
+
+  dropped(report: Report): void {
+    this.#counters.dropped++
+    this.unacknowledged(report)
+  }
+
+  gap(gap: Gap): void {
+    this.#events.emit('gap', gap)
+  }
+
+  backpressure(queued: number, message: string): void {
+    this.#log.warn?.(message)
+    this.#events.emit('status', { type: 'backpressure', queued })
+  }
+
+  /** Ends the stream by itself, once its connections are closed. */
+  overflowed(error: DataStreamsError, report?: Report): void {
+    if (report !== undefined) this.#leaveToAnother(report)
+    this.#life.beginFailure(error)
+    this.#shards.endAll(error)
+  }
+
+  /** The top of the stack: counts a report and gives it to the backlog. */
+  readonly #deliver = (report: Report): void => {
+    const feed = this.#feeds.states.get(report.feedID)
+    // A plugin may have kept it until its feed was no longer subscribed.
+    if (this.#handlers.isClosed || (feed === undefined && this.#feeds.hasRemoved)) {
+      this.unacknowledged(report)
+      return
+    }
+    if (this.#life.phase === 'failing') {
+      this.#excess.add(report)
+      this.#leaveToAnother(report)
+      this.unacknowledged(report)
+      return
+    }
+    const counters = this.#counters
+    counters.accepted++
+    if (report.source === 'backfill') counters.backfilled++
+    const traffic = this.#origins.find(report.origin)
+    if (traffic !== undefined) traffic.first++
+    if (feed !== undefined && placeNewest(feed, report, this.#present.now)) {
+      counters.outOfOrder++
+      if (traffic !== undefined) traffic.outOfOrder++
+    }
+    this.backlog.deliver(report)
+  }
+
+  /** The report is lost to this stream, which is failing. Another stream with these cursors gets it. */
+  #leaveToAnother({ feedID, observationsTimestamp: time }: Report): void {
+    this.#cursors?.lower(feedID, time)
+  }
+
+  async #loadCursors(signal: AbortSignal): Promise<void> {
+    if (this.#cursors === undefined) return
+    this.#resumed = await this.#cursors.load(signal)
+    const known = this.#feeds.all.filter(feedID => this.#resumed.has(feedID)).length
+    this.#log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
+  }
+
+  #up(): void {
+    this.#isDown = false
+    if (!this.#life.isOpened) {
+      const mode = this.#connections.isMultiple ? 'high availability' : 'single'
+      this.#log.info?.(`connection mode: ${mode}`)
+    }
+    this.#handlers.emit('connected')
+    this.#life.open()
+  }
+
+  #down(): void {
+    if (this.#isDown) return
+    this.#isDown = true
+    this.#handlers.emit('disconnected')
+  }
+
+  readonly #connectionChanged: ShardsParts['onConnection'] = (isOpen, connection, isRestored) => {
+    this.#handlers.connectionChanged(isOpen, connection.facts)
+    const details = detailsOf(connection)
+    if (!isOpen) this.#handlers.emit('connection-lost', details, connection.lastError)
+    else if (isRestored) this.#handlers.emit('connection-restored', details)
+  }
+
+  /** The connections have ended: by themselves, or since the stream was closed. */
+  #end(reason: Error): void {
+    this.#feeds.unwatch()
+    if (!this.#handlers.isClosed) {
+      this.#life.beginEnding(reason)
+      this.#events.emit('ending', reason)
+      this.#excess.flushAll()
+    }
+    // A handler may have closed the stream by now.
+    if (this.#handlers.isClosed)
+      void atMost(CLOSE_TIMEOUT, this.#cursors?.flush()).then(() => this.#life.finish())
+    else this.#fail(this.#life.failure ?? reason)
+    this.#handlers.clear()
+  }
+
+  #fail(error: Error): void {
+    this.backlog.end(error)
+    void this.#cursors?.flush()
+    this.#log.error?.(`the stream has ended: ${error.message}`)
+    for (const shard of this.#connections.shards)
+      for (const { facts, status } of [...shard.registry.all.values()])
+        if (status !== 'failed') shard.change({ type: 'failed', error, ...facts })
+    this.#handlers.emit('error', error)
+    this.#down()
+    this.#life.fail(error)
+  }
+
+  /** The scope of the stream: what its plugins see of it. */
+  #createScope({ clientOf }: ClientParts<Data>): StreamScope {
+    const [life, feeds, flowControl] = [this.#life, this.#feeds, this.#flowControl]
+    const resumedAt = (feedID: string) => this.#resumed.get(feedID)
+    let client: PluginClient | undefined
+    const scope: StreamScope = {
+      kind: 'stream',
+      get feedIDs() {
+        return feeds.all
+      },
+      log: this.#log,
+      signal: life.signal,
+      defer: life.defer,
+      get client() {
+        client ??= clientOf(scope)
+        return client
+      },
+      connections: this.#connections,
+      events: this.#events,
+      cursors: {
+        get: resumedAt,
+        limit: (feedID, time) => this.#limitCursor(feedID, time),
+      },
+      flow: {
+        room: this.backlog.room,
+        pause() {
+          const pause = {
+            get hasUnpausable() {
+              return flowControl.hasUnpausable
+            },
+            resume: () => flowControl.resume(pause),
+          }
+          flowControl.pause(pause)
+          return pause
+        },
+      },
+      count: (as, report) => {
+        this.#counters[as]++
+        if (report === undefined || as === 'redelivered' || as === 'deadLetters') return
+        if (as === 'verificationFailed' && report.source === 'live') feeds.uncount(report.feedID)
+        if (as === 'deduplicated' || as === 'superseded' || as === 'ahead') return
+        const traffic = this.#origins.find(report.origin)
+        if (traffic !== undefined) traffic[as]++
+      },
+      inject: report => this.#inject(report),
+      waitUntil: (work, report) => {
+        work.catch(() => undefined)
+        this.#injected.get(report)?.push(work)
+      },
+    }
+    return scope
+  }
+
+  #limitCursor(feedID: string, time: number | undefined): void {
+    const { phase } = this.#life
+    // A gap that is open when its feed is unsubscribed, or when the stream ends, is left to another stream.
+    if (!this.#feeds.states.has(feedID)) return
+    if (phase === 'idle' || phase === 'running') this.#cursors?.limit(feedID, time)
+    else if (time !== undefined && (phase === 'failing' || phase === 'ending'))
+      this.#cursors?.lower(feedID, time)
+  }
+
+  async #inject(report: Report): Promise<void> {
+    const works: Promise<unknown>[] = []
+    this.#injected.set(report, works)
+    try {
+      this.#sink(report)
+    } catch (thrown) {
+      const error = asError(thrown)
+      this.#log.error?.(error.message)
+      this.#events.emit('error', error)
+    }
+    // A stage that passes it on later may lead to another that does so, too.
+    for (let work = works.shift(); work !== undefined; work = works.shift()) await work
+    this.#injected.delete(report)
+  }
+}
+
+/** A connection as the stream's user sees it. */
+function detailsOf(connection: RegisteredConnection): ConnectionDetails {
+  const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
+  return Object.freeze({
+    id,
+    ...facts,
+    state: status,
+    reconnectAttempts: attempts,
+    lastError,
+    connectedAt,
+    lastReconnectAt,
+  })
+}
+
+/** Resolves when the work has, or after so many milliseconds. */
+async function atMost(ms: number, work: Promise<void> | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const enough = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, enough])
+  clearTimeout(timer)
+}
