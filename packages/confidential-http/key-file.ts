@@ -53,6 +53,11 @@ function openKeyFile(file: string, flags: 'r' | 'wx'): number {
   try {
     return openSync(file, flags, 0o600)
   } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new ValidationError(
+        `${file} exists, and a key is never overwritten: name another file, or move this one away`,
+        { cause: thrown },
+      )
     throw fileError(file, flags === 'r' ? 'read' : 'written', thrown)
   }
 }

@@ -1,5 +1,5 @@
 import { ValidationError } from 'sluice/core'
-import { codeOf, formatKey, parseKey, shownKey } from 'sluice/internal'
+import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
 import { say, stopped } from '../io.js'
@@ -16,15 +16,7 @@ export const addKeygenCommand: AddCommand = defineCommand({
   async run(_options, io, { file }) {
     const { createKeys, writeKeyFile } = await import('@sluice/confidential-http')
     const { publicKey, secretKey } = createKeys()
-    try {
-      writeKeyFile(file, secretKey)
-    } catch (cause) {
-      if (codeOf(cause) !== 'EEXIST') throw cause
-      throw new ValidationError(
-        `${file} exists, and a key is never overwritten: name another file, or move this one away`,
-        { cause },
-      )
-    }
+    writeKeyFile(file, secretKey)
     say(io, publicKey)
   },
 })

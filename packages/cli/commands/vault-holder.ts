@@ -57,7 +57,7 @@ export const addHolderCommand: AddCommand = defineCommand({
     if (host === undefined) throw new ValidationError('--listen must be an address, : and a port')
     if (writer === undefined && !existsSync(join(directory, 'holder.json')))
       throw new ValidationError(
-        `--writer is required for a new holder: ${directory} has no holder.json`,
+        `${directory} has no holder.json, so this is a new holder: give --writer the writer's key that sluice vault init prints, or name the directory of a holder with --dir`,
       )
     const trust =
       writer === undefined ? undefined : { writer, callers, peers, ...given({ minThreshold }) }

@@ -33,7 +33,7 @@ describe('sluice keygen', () => {
     expect(statSync(join(folder, 'once.key')).mode & 0o777).toBe(0o600)
     const again = await run(['keygen', 'once.key'])
     expect(again.code).toBe(2)
-    expect(again.err).toMatch(/once\.key was not written: EEXIST/)
+    expect(again.err).toMatch(/once\.key exists, and a key is never overwritten: name another file/)
     expect(readFileSync(join(folder, 'once.key'), 'utf8')).toBe(written)
   })
 })

@@ -1,23 +1,26 @@
 import {
   checkFunction,
-  checkNumber,
-  checkOptions,
   checkText,
   DataStreamsError,
   isStreamsError,
-  type OptionNames,
-  ValidationError,
+  number,
+  oneOf,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
 } from 'sluice/core'
 import {
   asyncDispose,
   codeOf,
   createPermissions,
+  type Lock,
   type PermissionOptions,
   permissionRules,
   takeLock,
 } from 'sluice/internal'
 import { type AuditContent, type AuditHead, auditError } from './record.js'
-import { type Draft, openWriter, type Writer, type Written } from './writer.js'
+import { AuditWriter, type Draft, type Written } from './writer.js'
 
 /** Options of `openAuditLog`. */
 export interface AuditLogOptions extends PermissionOptions {
@@ -37,13 +40,16 @@ export interface AuditLogOptions extends PermissionOptions {
   readonly fsync?: 'each' | 'never'
 }
 
-const names: OptionNames<AuditLogOptions> = {
+/** The smallest size of a file. */
+const MIN_BYTES = 4096
+
+const schema = {
   ...permissionRules,
-  file: true,
-  onRecord: true,
-  maxBytes: true,
-  fsync: true,
-}
+  file: checkText,
+  onRecord: optional(checkFunction<NonNullable<AuditLogOptions['onRecord']>>),
+  maxBytes: withDefault(67_108_864, number({ min: MIN_BYTES, whole: true })),
+  fsync: withDefault('each', oneOf('each', 'never')),
+} satisfies Schema<AuditLogOptions>
 
 /** An audit log in a file. */
 export interface OpenAuditLog extends AsyncDisposable {
@@ -62,26 +68,18 @@ interface Entry extends Draft {
 
 /** Milliseconds for which a record waits for `onRecord`. */
 const MAX_NOTICE = 5000
-/** The smallest size of a file. */
-const MIN_BYTES = 4096
 
 /**
  * Opens an audit log, checks the file that it goes on with, and writes that it starts. Each record names the hash of the one
  * before. One process writes it at a time. While it can't be written it rejects records, and tries again with each.
  */
 export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditLog> {
-  const given = checkOptions('openAuditLog', options, names)
-  const file = checkText('file', given.file)
-  const { onRecord, fsync = 'each' } = given
-  const maxBytes = checkNumber('maxBytes', given.maxBytes ?? 67_108_864, {
-    min: MIN_BYTES,
-    whole: true,
-  })
-  if (onRecord !== undefined) checkFunction('onRecord', onRecord)
-  if (fsync !== 'each' && fsync !== 'never')
-    throw new ValidationError("fsync must be 'each' or 'never'")
-  const isSynced = fsync === 'each'
-  const permissions = createPermissions(given)
+  const { file, onRecord, maxBytes, fsync, insecurePermissions } = readOptions(
+    'openAuditLog',
+    options,
+    schema,
+  )
+  const permissions = createPermissions({ insecurePermissions })
   const lock = await takeLock(`${file}.lock`).catch(thrown => {
     throw auditError(`${file}.lock can't be written: ${codeOf(thrown)}`)
   })
@@ -90,8 +88,13 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
       `${file} is written by another process, which an audit log has one of: ${lock}`,
     )
   try {
-    const writer = await openWriter(file, { maxBytes, isSynced, permissions })
-    return await createLog(writer, onRecord, lock.release).catch(async thrown => {
+    const writer = await AuditWriter.open(file, {
+      maxBytes,
+      isSynced: fsync === 'each',
+      permissions,
+    })
+    const log = new AuditLog(writer, onRecord, lock)
+    return await log.start().catch(async thrown => {
       await writer.close()
       throw thrown
     })
@@ -101,59 +104,94 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
   }
 }
 
-async function createLog(
-  writer: Writer,
-  onRecord: AuditLogOptions['onRecord'],
-  unlock: () => void,
-): Promise<OpenAuditLog> {
-  const { cut } = writer
-  let waiting: Entry[] = []
-  let isWriting = false
+/** The methods are bound, because programs take them apart. */
+class AuditLog implements OpenAuditLog {
+  readonly #writer: AuditWriter
+  readonly #onRecord: AuditLogOptions['onRecord']
+  readonly #lock: Lock
+  #waiting: Entry[] = []
+  #isWriting = false
   /** The log was closed. */
-  let failure: Error | undefined
+  #failure: Error | undefined
   /** The last write has failed. */
-  let isBroken = false
-  let closing: Promise<void> | undefined
+  #isBroken = false
+  #closing: Promise<void> | undefined
 
-  async function writeAll(): Promise<void> {
-    isWriting = true
-    // What comes while a batch is written is the next one: many requests share a write.
-    while (waiting.length > 0 && failure === undefined) {
-      const batch = waiting
-      waiting = []
+  constructor(writer: AuditWriter, onRecord: AuditLogOptions['onRecord'], lock: Lock) {
+    this.#writer = writer
+    this.#onRecord = onRecord
+    this.#lock = lock
+  }
+
+  async start(): Promise<this> {
+    const { cut } = this.#writer
+    await this.append({ type: 'start', ...(cut === undefined ? {} : { cut }) })
+    return this
+  }
+
+  get head(): AuditHead {
+    return this.#writer.head
+  }
+
+  readonly append = (content: AuditContent): Promise<number> => {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...draftOf(content), resolve, reject })
+      if (!this.#isWriting) void this.#writeAll()
+    })
+  }
+
+  readonly close = (): Promise<void> => {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  readonly [asyncDispose] = this.close
+
+  async #close(): Promise<void> {
+    try {
+      if (this.#failure === undefined) await this.append({ type: 'stop' })
+    } finally {
+      this.#failure ??= new DataStreamsError('the audit log was closed', { code: 'CLOSED' })
+      await this.#writer.close()
+      this.#lock.release()
+    }
+  }
+
+  async #writeAll(): Promise<void> {
+    const writer = this.#writer
+    this.#isWriting = true
+    // Records that come while a batch is written are the next batch: many requests share a write.
+    while (this.#waiting.length > 0 && this.#failure === undefined) {
+      const batch = this.#waiting
+      this.#waiting = []
       try {
-        if (isBroken) await writer.recover()
-        isBroken = false
+        if (this.#isBroken) await writer.recover()
+        this.#isBroken = false
         if (writer.isFull()) batch.unshift(rotated(await writer.rotate()))
         const lines = await writer.write(batch)
         for (const [index, { resolve, reject }] of batch.entries()) {
           const { line, head } = lines[index] as Written
-          notify(line, head).then(() => resolve(head.seq), reject)
+          this.#notify(line, head).then(() => resolve(head.seq), reject)
         }
       } catch (thrown) {
-        isBroken = true
+        this.#isBroken = true
         for (const { reject } of batch) reject(thrown as Error)
       }
     }
-    for (const { reject } of waiting.splice(0)) reject(failure as Error)
-    isWriting = false
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#failure as Error)
+    this.#isWriting = false
   }
 
-  /** The record that begins a file: nobody waits for it. */
-  function rotated(after: string): Entry {
-    const none = (): void => undefined
-    return { ...draftOf({ type: 'rotate', after }), resolve: none, reject: none }
-  }
-
-  async function notify(line: string, head: AuditHead): Promise<void> {
-    if (onRecord === undefined) return
+  async #notify(line: string, head: AuditHead): Promise<void> {
+    if (this.#onRecord === undefined) return
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_resolve, reject) => {
       const rule = `onRecord has not answered for record ${head.seq} within ${MAX_NOTICE} ms`
       timer = setTimeout(() => reject(auditError(rule)), MAX_NOTICE)
     })
     try {
-      await Promise.race([onRecord(line, head), late])
+      await Promise.race([this.#onRecord(line, head), late])
     } catch (thrown) {
       throw isStreamsError(thrown, 'AUDIT')
         ? thrown
@@ -162,34 +200,12 @@ async function createLog(
       clearTimeout(timer)
     }
   }
+}
 
-  function add(content: AuditContent): Promise<number> {
-    if (failure !== undefined) return Promise.reject(failure)
-    return new Promise((resolve, reject) => {
-      waiting.push({ ...draftOf(content), resolve, reject })
-      if (!isWriting) void writeAll()
-    })
-  }
-
-  async function close(): Promise<void> {
-    try {
-      if (failure === undefined) await add({ type: 'stop' })
-    } finally {
-      failure ??= new DataStreamsError('the audit log was closed', { code: 'CLOSED' })
-      await writer.close()
-      unlock()
-    }
-  }
-
-  await add({ type: 'start', ...(cut === undefined ? {} : { cut }) })
-  return {
-    get head() {
-      return writer.head
-    },
-    append: add,
-    close: () => (closing ??= close()),
-    [asyncDispose]: () => (closing ??= close()),
-  }
+/** The record that begins a file: nobody waits for it. */
+function rotated(after: string): Entry {
+  const none = (): void => undefined
+  return { ...draftOf({ type: 'rotate', after }), resolve: none, reject: none }
 }
 
 function draftOf(content: AuditContent): Draft {

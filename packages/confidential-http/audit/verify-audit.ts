@@ -2,12 +2,16 @@ import { existsSync } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
+  type Checked,
   checkNumber,
-  checkOptions,
   checkText,
   isStreamsError,
-  type OptionNames,
+  number,
+  optional,
+  readOptions,
+  type Schema,
   ValidationError,
+  withDefault,
 } from 'sluice/core'
 import { checkObject, codeOf } from 'sluice/internal'
 import { type AuditReading, createAuditReader, filesOf } from './read-log.js'
@@ -35,12 +39,12 @@ export interface VerifyAuditOptions {
   readonly lastChange?: number
 }
 
-const names: OptionNames<VerifyAuditOptions> = {
-  head: true,
-  first: true,
-  from: true,
-  lastChange: true,
-}
+const schema = {
+  head: optional(checkHead),
+  first: withDefault(1, number({ min: 1, whole: true })),
+  from: optional(checkPlace),
+  lastChange: optional(number({ min: 0, whole: true })),
+} satisfies Schema<VerifyAuditOptions>
 
 /** What `verifyAudit` finds. */
 export interface VerifiedAudit extends Omit<AuditReading, 'openEnd' | 'last'> {
@@ -67,18 +71,14 @@ export async function verifyAudit(
   file: string,
   options: VerifyAuditOptions = {},
 ): Promise<VerifiedAudit> {
-  const { head, first = 1, from, lastChange } = checkOptions('verifyAudit', options, names)
-  if (head !== undefined) checkHead('head', head)
-  if (from !== undefined) checkPlace(from)
-  checkNumber('first', first, { min: 1, whole: true })
-  if (lastChange !== undefined) checkNumber('lastChange', lastChange, { min: 0, whole: true })
+  const wanted = readOptions('verifyAudit', options, schema)
   checkText('file', file)
   let before = ''
   let isWritten = false
   for (let attempt = 1; ; attempt++) {
-    const files = await openFiles(file, from)
+    const files = await openFiles(file, wanted.from)
     try {
-      return await readFiles(file, files, { head, first, from, lastChange })
+      return await readFiles(file, files, wanted)
     } catch (thrown) {
       // What a writer has done meanwhile looks otherwise a moment later; an open end is complete then.
       const isOpen = thrown instanceof OpenEnd
@@ -148,18 +148,10 @@ async function isNamed(file: string, last: OpenFile | undefined): Promise<boolea
   return named?.ino === ino && named.dev === dev
 }
 
-/** What a log must have. */
-interface Wanted {
-  readonly head: AuditHead | undefined
-  readonly first: number
-  readonly from: AuditPlace | undefined
-  readonly lastChange: number | undefined
-}
-
 async function readFiles(
   file: string,
   files: readonly OpenFile[],
-  { head: seen, first, from, lastChange }: Wanted,
+  { head: seen, first, from, lastChange }: Checked<typeof schema>,
 ): Promise<VerifiedAudit> {
   const reader = createAuditReader(
     [seen, from].filter(each => each !== undefined),
@@ -203,17 +195,19 @@ async function readFiles(
   }
 }
 
-function checkHead(field: string, head: AuditHead): void {
-  const { seq, hash } = checkObject(field, head)
-  checkNumber(`${field}.seq`, seq, { min: 1, whole: true })
-  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash))
+function checkHead(field: string, value: unknown): AuditHead {
+  const head = checkObject(field, value as AuditHead)
+  checkNumber(`${field}.seq`, head.seq, { min: 1, whole: true })
+  if (typeof head.hash !== 'string' || !/^[0-9a-f]{64}$/.test(head.hash))
     throw new ValidationError(`${field}.hash must be 64 hexadecimal digits, in lower case`)
+  return head
 }
 
-function checkPlace(from: AuditPlace): void {
-  checkHead('from', from)
-  checkNumber('from.file', from.file, { min: 1, whole: true })
-  checkNumber('from.at', from.at, { min: 0, whole: true })
-  if (!Array.isArray(from.unanswered) || !from.unanswered.every(Number.isSafeInteger))
-    throw new ValidationError('from.unanswered must be a list of numbers')
+function checkPlace(field: string, value: unknown): AuditPlace {
+  const place = checkHead(field, value) as AuditPlace
+  checkNumber(`${field}.file`, place.file, { min: 1, whole: true })
+  checkNumber(`${field}.at`, place.at, { min: 0, whole: true })
+  if (!Array.isArray(place.unanswered) || !place.unanswered.every(Number.isSafeInteger))
+    throw new ValidationError(`${field}.unanswered must be a list of numbers`)
+  return place
 }

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path'
 import { isStreamsError } from 'sluice/core'
 import type { Permissions } from 'sluice/internal'
 import { codeOf, syncFolder } from 'sluice/internal'
-import { createAuditReader, filesOf } from './read-log.js'
+import { type AuditReading, createAuditReader, filesOf } from './read-log.js'
 import {
   type AuditContent,
   type AuditCut,
@@ -26,21 +26,7 @@ export interface Written {
   readonly head: AuditHead
 }
 
-/** Writes records to the end of a file. After an error of one of its methods `recover` comes first. */
-export interface Writer {
-  readonly head: AuditHead
-  /** The line that the file ended with, where that had no end. */
-  readonly cut?: AuditCut
-  isFull(): boolean
-  /** Renames the file and begins another; returns the new name of the old one. */
-  rotate(): Promise<string>
-  write(drafts: readonly Draft[]): Promise<readonly Written[]>
-  /** Takes back what a failed write has left, so that the file ends with the last record. Rejects where that can't be. */
-  recover(): Promise<void>
-  close(): Promise<void>
-}
-
-/** Options of `openWriter`. */
+/** Options of a writer. */
 export interface WriterOptions {
   readonly maxBytes: number
   /** Whether records are on the disk before they count as written. */
@@ -52,125 +38,150 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_WRONLY } = constant
 /** Without O_NONBLOCK, opening a named pipe would wait for a reader. Through a link, somebody else could choose the file. */
 const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW
 
-/** Opens a file to append to, after checking all that it holds. */
-export async function openWriter(
-  file: string,
-  { maxBytes, isSynced, permissions }: WriterOptions,
-): Promise<Writer> {
-  const { past } = filesOf(file)
-  let handle = await openFile(file, permissions)
-  let size = 0
-  let head: AuditHead
-  let cut: AuditCut | undefined
-  try {
-    size = (await handle.stat()).size
-    const reader = createAuditReader()
-    // The process may have ended between the two steps of a rotation.
-    const latest = size > 0 ? file : past.at(-1)
-    if (latest !== undefined) await reader.read(latest)
-    const reading = reader.reading()
-    head = reading.head
-    if (reading.openEnd !== undefined) {
-      const { at, bytes, sha256 } = reading.openEnd
-      cut = { at, bytes, sha256 }
-    }
-  } catch (thrown) {
-    await handle.close()
-    throw wrap(thrown)
-  }
-  let needsBreak = cut !== undefined
+/** Writes records to the end of a file. After an error of one of its methods `recover` comes first. */
+export class AuditWriter {
+  readonly #file: string
+  readonly #options: WriterOptions
+  #handle: FileHandle
+  #size: number
+  #head: AuditHead
+  #needsBreak: boolean
   /** A write has failed, which may have left some of its bytes. */
-  let isHalfWritten = false
+  #isHalfWritten = false
   /** The file that is written; undefined while a rotation begins another. */
-  let identity: BigIntStats | undefined = await handle.stat({ bigint: true })
+  #identity: BigIntStats | undefined
+  /** The line that the file ended with, where that had no end. */
+  readonly cut: AuditCut | undefined
 
-  async function write(drafts: readonly Draft[]): Promise<readonly Written[]> {
-    const written: Written[] = []
-    for (const { content, time } of drafts) {
-      const line = formatRecord(content, time, written.at(-1)?.head ?? head)
-      const seq = (written.at(-1)?.head ?? head).seq + 1
-      written.push({ line, head: { seq, hash: hashOf(line) } })
-    }
-    const text = `${needsBreak ? '\n' : ''}${written.map(({ line }) => `${line}\n`).join('')}`
+  private constructor(
+    file: string,
+    options: WriterOptions,
+    handle: FileHandle,
+    identity: BigIntStats,
+    { head, openEnd }: AuditReading,
+  ) {
+    this.#file = file
+    this.#options = options
+    this.#handle = handle
+    this.#identity = identity
+    this.#size = Number(identity.size)
+    this.#head = head
+    this.#needsBreak = openEnd !== undefined
+    this.cut = openEnd && { at: openEnd.at, bytes: openEnd.bytes, sha256: openEnd.sha256 }
+  }
+
+  /** Opens a file to append to, after checking all that it holds. */
+  static async open(file: string, options: WriterOptions): Promise<AuditWriter> {
+    const { past } = filesOf(file)
+    const handle = await openFile(file, options.permissions)
     try {
-      await checkFile()
-      isHalfWritten = true
-      await handle.appendFile(text)
-      if (isSynced) await handle.datasync()
-      isHalfWritten = false
+      const identity = await handle.stat({ bigint: true })
+      const reader = createAuditReader()
+      // The process may have ended between the two steps of a rotation.
+      const latest = identity.size > 0n ? file : past.at(-1)
+      if (latest !== undefined) await reader.read(latest)
+      return new AuditWriter(file, options, handle, identity, reader.reading())
     } catch (thrown) {
-      throw wrap(thrown)
-    }
-    size += Buffer.byteLength(text)
-    needsBreak = false
-    head = written.at(-1)?.head ?? head
-    return written
-  }
-
-  async function recover(): Promise<void> {
-    try {
-      await handle.close().catch(() => undefined)
-      // A file that was deleted is not begun anew.
-      handle = await openFile(file, permissions, identity === undefined ? FLAGS : FLAGS & ~O_CREAT)
-      const held = await handle.stat({ bigint: true })
-      if (identity !== undefined && (held.ino !== identity.ino || held.dev !== identity.dev))
-        throw auditError(`${file} was replaced or deleted: no more records are written`)
-      identity = held
-      // Nobody has been given what a failed write has left.
-      if (isHalfWritten && held.size > BigInt(size)) {
-        await handle.truncate(size)
-        if (isSynced) await handle.datasync()
-      }
-      isHalfWritten = false
-      await checkFile()
-    } catch (thrown) {
-      throw wrap(thrown)
-    }
-  }
-
-  /** A record that is appended to a file without a name, or to one that others write, counts for nothing. */
-  async function checkFile(): Promise<void> {
-    const held = await handle.stat({ bigint: true })
-    const named = await lstat(file, { bigint: true }).catch(() => undefined)
-    if (named?.ino !== held.ino || named.dev !== held.dev)
-      throw auditError(`${file} was replaced or deleted: no more records are written`)
-    if (held.size !== BigInt(size))
-      throw auditError(`${file} was written by somebody else: no more records are`)
-  }
-
-  async function rotate(): Promise<string> {
-    try {
-      const name = `${file}.${filesOf(file).next}`
-      await checkFile()
       await handle.close()
-      await rename(file, name)
-      size = 0
-      identity = undefined
-      handle = await openFile(file, permissions)
-      identity = await handle.stat({ bigint: true })
-      return basename(name)
-    } catch (thrown) {
-      throw wrap(thrown)
+      throw asAuditError(file, thrown)
     }
   }
 
-  function wrap(thrown: unknown): Error {
-    return isStreamsError(thrown)
-      ? thrown
-      : auditError(`${file} can't be written: ${codeOf(thrown)}`)
+  get head(): AuditHead {
+    return this.#head
   }
 
-  return {
-    get head() {
-      return head
-    },
-    ...(cut === undefined ? {} : { cut }),
-    isFull: () => size >= maxBytes,
-    rotate,
-    write,
-    recover,
-    close: () => handle.close().catch(() => undefined),
+  isFull(): boolean {
+    return this.#size >= this.#options.maxBytes
   }
+
+  write(drafts: readonly Draft[]): Promise<readonly Written[]> {
+    const written: Written[] = []
+    let head = this.#head
+    for (const { content, time } of drafts) {
+      const line = formatRecord(content, time, head)
+      head = { seq: head.seq + 1, hash: hashOf(line) }
+      written.push({ line, head })
+    }
+    const text = `${this.#needsBreak ? '\n' : ''}${written.map(({ line }) => `${line}\n`).join('')}`
+    return this.#guarded(async () => {
+      await this.#checkFile()
+      this.#isHalfWritten = true
+      await this.#handle.appendFile(text)
+      if (this.#options.isSynced) await this.#handle.datasync()
+      this.#isHalfWritten = false
+      this.#size += Buffer.byteLength(text)
+      this.#needsBreak = false
+      this.#head = head
+      return written
+    })
+  }
+
+  /** Takes back what a failed write has left, so that the file ends with the last record. Rejects where that can't be. */
+  recover(): Promise<void> {
+    return this.#guarded(async () => {
+      await this.close()
+      // A file that was deleted is not begun anew.
+      const before = this.#identity
+      const flags = before === undefined ? FLAGS : FLAGS & ~O_CREAT
+      this.#handle = await openFile(this.#file, this.#options.permissions, flags)
+      const held = await this.#handle.stat({ bigint: true })
+      if (before !== undefined && (held.ino !== before.ino || held.dev !== before.dev))
+        throw replaced(this.#file)
+      this.#identity = held
+      // Nobody has been given what a failed write has left.
+      if (this.#isHalfWritten && held.size > BigInt(this.#size)) {
+        await this.#handle.truncate(this.#size)
+        if (this.#options.isSynced) await this.#handle.datasync()
+      }
+      this.#isHalfWritten = false
+      await this.#checkFile()
+    })
+  }
+
+  /** Renames the file and begins another; returns the new name of the old one. */
+  rotate(): Promise<string> {
+    return this.#guarded(async () => {
+      const name = `${this.#file}.${filesOf(this.#file).next}`
+      await this.#checkFile()
+      await this.#handle.close()
+      await rename(this.#file, name)
+      this.#size = 0
+      this.#identity = undefined
+      this.#handle = await openFile(this.#file, this.#options.permissions)
+      this.#identity = await this.#handle.stat({ bigint: true })
+      return basename(name)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close().catch(() => undefined)
+  }
+
+  /** A record that is appended to a file without a name, or to a file that others write, counts for nothing. */
+  async #checkFile(): Promise<void> {
+    const held = await this.#handle.stat({ bigint: true })
+    const named = await lstat(this.#file, { bigint: true }).catch(() => undefined)
+    if (named?.ino !== held.ino || named.dev !== held.dev) throw replaced(this.#file)
+    if (held.size !== BigInt(this.#size))
+      throw auditError(`${this.#file} was written by somebody else: no more records are`)
+  }
+
+  async #guarded<Value>(work: () => Promise<Value>): Promise<Value> {
+    try {
+      return await work()
+    } catch (thrown) {
+      throw asAuditError(this.#file, thrown)
+    }
+  }
+}
+
+function asAuditError(file: string, thrown: unknown): Error {
+  return isStreamsError(thrown) ? thrown : auditError(`${file} can't be written: ${codeOf(thrown)}`)
+}
+
+function replaced(file: string): Error {
+  return auditError(`${file} was replaced or deleted: no more records are written`)
 }
 
 async function openFile(
@@ -182,10 +193,9 @@ async function openFile(
   try {
     handle = await open(file, flags, 0o600)
   } catch (thrown) {
-    if (codeOf(thrown) === 'ENOENT' && (flags & O_CREAT) === 0)
-      throw auditError(`${file} was replaced or deleted: no more records are written`)
+    if (codeOf(thrown) === 'ENOENT' && (flags & O_CREAT) === 0) throw replaced(file)
     if (codeOf(thrown) === 'ELOOP') throw linkError(file)
-    throw auditError(`${file} can't be written: ${codeOf(thrown)}`)
+    throw asAuditError(file, thrown)
   }
   try {
     const stats = await handle.stat()

@@ -4,7 +4,7 @@ import host from 'node:process'
 import { isStreamsError } from 'sluice/core'
 import { codeOf, takeLock } from 'sluice/internal'
 import { auditError } from '../audit/record.js'
-import { checkAuditFile, openWriter } from '../audit/writer.js'
+import { AuditWriter, checkAuditFile } from '../audit/writer.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
 
@@ -48,7 +48,11 @@ export class ActLog {
     if (typeof lock === 'string') throw auditError(`${file} belongs to ${lock}`)
     try {
       const { permissions } = this.#folder
-      const writer = await openWriter(file, { maxBytes: MAX_BYTES, isSynced: true, permissions })
+      const writer = await AuditWriter.open(file, {
+        maxBytes: MAX_BYTES,
+        isSynced: true,
+        permissions,
+      })
       try {
         if (writer.isFull()) await writer.rotate()
         const { cut } = writer

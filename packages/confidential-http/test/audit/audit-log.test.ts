@@ -427,7 +427,7 @@ test.each([
   ['a file that is none', { file: 7 }, /^file must be/],
   ['a size that is too small', { maxBytes: 10 }, /^maxBytes must be at least 4096/],
   ['a hook that is none', { onRecord: 7 }, /^onRecord must be a function/],
-  ['another fsync', { fsync: 'sometimes' }, /^fsync must be 'each' or 'never'$/],
+  ['another fsync', { fsync: 'sometimes' }, /^fsync must be 'each' or 'never', not 'sometimes'$/],
 ])('%s is refused', async (_what, options, message) => {
   const error = await failureOf(openAuditLog({ file, ...options } as never))
   expect(error).toMatchObject({ name: 'ValidationError' })
