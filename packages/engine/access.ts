@@ -32,8 +32,8 @@ function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): str
 }
 
 /**
- * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401 without a reason
- * for a wrong key, clock or signature.
+ * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401
+ * without a reason for a wrong key, clock or signature.
  */
 export function authorize(
   { method, path, headers, body }: SignedRequest,
@@ -74,7 +74,10 @@ export class Access {
     this.credentials = { apiKey, userSecret }
   }
 
-  /** Finds a feed by its lower-case id. Throws the same 401 for an unknown feed and for a forbidden feed. */
+  /**
+   * Finds a feed by its lower-case id. Throws the same 401 for an unknown feed and for a forbidden
+   * feed.
+   */
   findFeed(id: string): Feed {
     const feed = this.#feeds.get(id)
     if (feed === undefined) throw unauthorized(`unknown feed ${id}`)
@@ -87,7 +90,10 @@ export class Access {
     return [...this.#feeds.values()].filter(feed => feed.entitled).map(({ feedID }) => feedID)
   }
 
-  /** Checks the signature of a request, and counts it at an endpoint. Throws 429 if a second has too many. */
+  /**
+   * Checks the signature of a request, and counts it at an endpoint. Throws 429 if a second has too
+   * many.
+   */
   admit(request: SignedRequest, endpoint: string, now: number): void {
     authorize(request, this.credentials, now)
     if (this.#limit === Number.POSITIVE_INFINITY) return

@@ -13,14 +13,20 @@ export interface SignedReport {
   readonly validFromTimestamp: number
   /** In the feed's unit. */
   readonly observationsTimestamp: number
-  /** The report's number in its feed; the report's context holds it as epoch (seqNr / 256) and round. */
+  /**
+   * The report's number in its feed; the report's context holds it as epoch (seqNr / 256) and
+   * round.
+   */
   readonly seqNr: number
 }
 
 /** Makes a full report of a blob. */
 type Sign = (blob: string, seqNr: number) => string
 
-/** A chain does not continue from an overridden time further ahead than this: one such report would end it. */
+/**
+ * A chain does not continue from an overridden time further ahead than this: one such report would
+ * end it.
+ */
 const farAheadMs = 86_400_000
 /** The time that a report is valid for. */
 const validityMs = 30 * 86_400_000

@@ -12,7 +12,9 @@ import { type EngineOrigin, Origin } from './origin.js'
 import { Publisher, type PublishOptions } from './publisher.js'
 import { readRecording } from './replay.js'
 
-/** A running report service: REST and streams on loopback, and the network that signs its reports. */
+/**
+ * A running report service: REST and streams on loopback, and the network that signs its reports.
+ */
 export interface DataEngine {
   /** `http://127.0.0.1:PORT`, or at the address that it listens on. */
   readonly endpoint: string
@@ -29,10 +31,10 @@ export interface DataEngine {
   /** The signers of all reports made so far, the oldest set first. */
   readonly networks: readonly SignerSet[]
   /**
-   * The origins. Two or more have a port each; the engine's endpoints are then those of a front door, which serves REST
-   * itself, lists the origins in the header `X-Cll-Available-Origins`, and forwards an upgrade to the origin that its
-   * `X-Cll-Origin` names; if that is dead it answers 502. Upgrades that name no known origin go to the live ones, round
-   * robin.
+   * The origins. Two or more have a port each; the engine's endpoints are then those of a front
+   * door, which serves REST itself, lists the origins in the header `X-Cll-Available-Origins`, and
+   * forwards an upgrade to the origin that its `X-Cll-Origin` names; if that is dead it answers
+   * 502. Upgrades that name no known origin go to the live ones, round robin.
    */
   readonly origins: readonly EngineOrigin[]
   /** How many streams are open. */
@@ -42,14 +44,15 @@ export interface DataEngine {
   /** The latest 10 000 requests and upgrades, in order. */
   requests(): RequestRecord[]
   /**
-   * The streams to which a report of the ledger was written unchanged; during a blackhole they are added at its end. A
-   * stream that got it twice is listed twice.
+   * The streams to which a report of the ledger was written unchanged; during a blackhole they are
+   * added at its end. A stream that got it twice is listed twice.
    */
   deliveries(report: PublishedReport): Delivery[]
   /**
-   * Publishes the feed's next report now, with the given fields, and returns its ledger entry. The report after it
-   * continues from its observationsTimestamp, unless that is more than a day ahead. No two reports share a time: a
-   * second one within one unit of the feed is dated ahead of the clock, and automatic publishing waits for the clock.
+   * Publishes the feed's next report now, with the given fields, and returns its ledger entry. The
+   * report after it continues from its observationsTimestamp, unless that is more than a day ahead.
+   * No two reports share a time: a second one within one unit of the feed is dated ahead of the
+   * clock, and automatic publishing waits for the clock.
    */
   publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport
   /** Publishes the next recorded report now; undefined if there is none left. */
@@ -64,18 +67,27 @@ export interface DataEngine {
   pause(): void
   /** Continues automatic publishing. */
   resume(): void
-  /** Answers the next request or upgrade, or the next `times`, with this. Returns a function that cancels it. */
+  /**
+   * Answers the next request or upgrade, or the next `times`, with this. Returns a function that
+   * cancels it.
+   */
   fail(failure: Failure): () => void
   /**
-   * Closes all streams with a close code (1005 sends an empty close frame, 1006 only ends the connection); without one,
-   * resets the connections. Returns how many there were.
+   * Closes all streams with a close code (1005 sends an empty close frame, 1006 only ends the
+   * connection); without one, resets the connections. Returns how many there were.
    */
   disconnect(code?: number): number
-  /** Sends a frame, as text or as bytes, to the subscribers of a feed or to all. Returns how many there were. */
+  /**
+   * Sends a frame, as text or as bytes, to the subscribers of a feed or to all. Returns how many
+   * there were.
+   */
   send(raw: string | Uint8Array, feedID?: string): number
   /** While on, connections stay open and nothing is answered; afterwards, everything is. */
   blackhole(on: boolean): void
-  /** While on, the front door forwards upgrades that name a dead origin to a live one. Off at the start. */
+  /**
+   * While on, the front door forwards upgrades that name a dead origin to a live one. Off at the
+   * start.
+   */
   reroute(on: boolean): void
   /** Stops the service: nothing listens, all connections are destroyed. Publishing continues. */
   stop(): Promise<void>
@@ -87,7 +99,9 @@ export interface DataEngine {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** The host of the engine's URLs: an engine that listens on all addresses is reached on loopback. */
+/**
+ * The host of the engine's URLs: an engine that listens on all addresses is reached on loopback.
+ */
 function hostOf({ host }: Settings): string {
   if (host === '0.0.0.0' || host === '::') return loopback
   return host.includes(':') ? `[${host}]` : host

@@ -112,7 +112,9 @@ export class Faults {
     else callback()
   }
 
-  /** Calls back for a request or an upgrade, with the failure to answer it with, if there is one. */
+  /**
+   * Calls back for a request or an upgrade, with the failure to answer it with, if there is one.
+   */
   intercept(
     request: IncomingMessage,
     isUpgrade: boolean,

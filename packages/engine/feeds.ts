@@ -15,18 +15,25 @@ export type ReportFields = Readonly<Record<string, FieldValue>>
 
 /** A feed to publish. */
 export interface FeedSpec {
-  /** `0x` and 64 hex digits; the first is the time unit (0 seconds, 1 milliseconds), the next three the version. */
+  /**
+   * `0x` and 64 hex digits; the first is the time unit (0 seconds, 1 milliseconds), the next three
+   * the version.
+   */
   readonly feedID: string
   /**
-   * Milliseconds between two reports of this feed; 0 disables automatic publishing. @default the engine's intervalMs
+   * Milliseconds between two reports of this feed; 0 disables automatic publishing. @default the
+   * engine's intervalMs
    */
   readonly intervalMs?: number
   /**
-   * Values of the first report; prices move on from them, constant fields stay. @default plausible values that depend
-   * on the seed
+   * Values of the first report; prices move on from them, constant fields stay. @default plausible
+   * values that depend on the seed
    */
   readonly fields?: ReportFields
-  /** Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed. @default true */
+  /**
+   * Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed.
+   * @default true
+   */
   readonly entitled?: boolean
 }
 
@@ -54,7 +61,8 @@ const price = (units: bigint): ReportFields => ({ price: units * e18 })
 
 /** The default feeds: every version from V2 to V14, V3 first, and both time resolutions. */
 export const defaultFeeds: readonly FeedSpec[] = [
-  // V3, with the ids of the service's test network for ETH, BTC, LINK, SOL, XRP and HYPE against USD.
+  // V3, with the ids of the service's test network for ETH, BTC, LINK, SOL, XRP and HYPE against
+  // USD.
   feed('0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', price(3_850n)),
   feed('0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439', price(104_000n)),
   feed('0x00036fe43f87884450b4c7e093cd5ed99cac6640d8c2000e6afc02c8838d0265', price(18n)),

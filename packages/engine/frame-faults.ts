@@ -5,7 +5,10 @@ import type { PublishedReport } from './ledger.js'
 import { seededRandom } from './random.js'
 import type { Frame } from './streams.js'
 
-/** The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder, lag, delay. */
+/**
+ * The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder,
+ * lag, delay.
+ */
 export interface FrameFaultSettings {
   /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
   delay(ms: number): void
@@ -14,14 +17,24 @@ export interface FrameFaultSettings {
   /** Sends this share of reports, 0 to 1, twice. */
   duplicate(rate: number): void
   /**
-   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends the buffered ones.
+   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends
+   * the buffered ones.
    */
   reorder(depth: number): void
-  /** Sends each report once so many later ones of its feed were published; 0 ends it and sends those that wait. */
+  /**
+   * Sends each report once so many later ones of its feed were published; 0 ends it and sends those
+   * that wait.
+   */
   lag(reports: number): void
-  /** Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no delivery. */
+  /**
+   * Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no
+   * delivery.
+   */
   forge(how: Forgery | undefined, rate?: number): void
-  /** Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames stay valid. */
+  /**
+   * Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames
+   * stay valid.
+   */
   corrupt(rate: number): void
 }
 

@@ -33,7 +33,9 @@ function pipe(from: Socket, to: Socket): void {
   })
 }
 
-/** The load balancer in front of the origins: it answers REST and connects upgrades to the origins. */
+/**
+ * The load balancer in front of the origins: it answers REST and connects upgrades to the origins.
+ */
 export class FrontDoor {
   readonly handlers: Handlers
   /** While true, upgrades that name a dead origin go to another origin. */

@@ -12,11 +12,14 @@ export type HTTPSHandler = (
 
 /** The options of `startHTTPSServer`. */
 export interface HTTPSServerOptions {
-  /** Answers the requests. An error it throws becomes a 500 with the error's message. @default 200 and "ok" */
+  /**
+   * Answers the requests. An error it throws becomes a 500 with the error's message. @default 200
+   * and "ok"
+   */
   readonly handler?: HTTPSHandler
   /**
-   * The host names and addresses of its certificate; it listens on loopback whatever they are. @default localhost,
-   * 127.0.0.1 and ::1
+   * The host names and addresses of its certificate; it listens on loopback whatever they are.
+   * @default localhost, 127.0.0.1 and ::1
    */
   readonly hosts?: readonly string[]
 }
@@ -36,7 +39,8 @@ export interface HTTPSServer {
 const ATTEMPTS = 20
 
 /**
- * Starts an HTTPS server on loopback, with a certificate from an authority of its own: a real server for tests.
+ * Starts an HTTPS server on loopback, with a certificate from an authority of its own: a real
+ * server for tests.
  *
  * @example
  * const { url, ca, close } = await startHTTPSServer({

@@ -13,7 +13,10 @@ export interface PublishedReport extends SignedReport {
   readonly storedAfterMs: number
 }
 
-/** A report's frame, written unchanged to an open stream; the engine can't know whether the client has read it. */
+/**
+ * A report's frame, written unchanged to an open stream; the engine can't know whether the client
+ * has read it.
+ */
 export interface Delivery {
   /** The origin's id. */
   readonly origin: string
@@ -42,7 +45,9 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
   return low
 }
 
-/** Every published report in order, the stored ones by feed and time, and the deliveries of each. */
+/**
+ * Every published report in order, the stored ones by feed and time, and the deliveries of each.
+ */
 export class Ledger {
   readonly #retain: number
   readonly #now: () => number
@@ -52,7 +57,10 @@ export class Ledger {
   /** How many streams were opened. A stream's number is this count at its opening. */
   streams = 0
 
-  /** Retains the latest `retain` reports of each feed. A report that is stored later than `now` is not there yet. */
+  /**
+   * Retains the latest `retain` reports of each feed. A report that is stored later than `now` is
+   * not there yet.
+   */
   constructor({ retain, now }: { readonly retain: number; readonly now: () => number }) {
     this.#retain = retain
     this.#now = now

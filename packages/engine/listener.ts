@@ -13,7 +13,10 @@ export interface Handlers {
 
 export const host: string = '127.0.0.1'
 
-/** Milliseconds for which a port is tried again: while it is closed, the system may give it to an outgoing connection. */
+/**
+ * Milliseconds for which a port is tried again: while it is closed, the system may give it to an
+ * outgoing connection.
+ */
 const reopenForMs = 5_000
 const reopenEveryMs = 50
 
@@ -108,7 +111,8 @@ function listen(server: Server, port: number, address: string): Promise<void> {
 export function createHTTPListener(port: number, handlers: Handlers, address?: string): Listener {
   function createHTTPServer(): Server {
     const server = createServer(handlers.request)
-    // Longer than clients keep idle connections open, so that no connection is closed while a client uses it.
+    // Longer than clients keep idle connections open, so that no connection is closed while a
+    // client uses it.
     server.keepAliveTimeout = 65_000
     server.headersTimeout = 70_000
     server.on('upgrade', handlers.upgrade)

@@ -9,7 +9,10 @@ import { seededBytes } from './random.js'
 export interface Curve {
   /** The uncompressed public key of a secret key. */
   publicKey(key: Uint8Array): Uint8Array
-  /** `rs` is r and s, 32 bytes each, s in the lower half; `recovery` says which of the points with this r: 0 or 1. */
+  /**
+   * `rs` is r and s, 32 bytes each, s in the lower half; `recovery` says which of the points with
+   * this r: 0 or 1.
+   */
   sign(hash: Uint8Array, key: Uint8Array): { rs: Uint8Array; recovery: number }
 }
 
@@ -27,7 +30,9 @@ const portable: Curve = {
   },
 }
 
-/** libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation. */
+/**
+ * libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation.
+ */
 export async function loadCurve(): Promise<Curve> {
   try {
     // @ts-expect-error: it has no types, unless its types are installed
@@ -90,11 +95,12 @@ export class Network {
   }
 
   /**
-   * Signs a report blob (hex) and returns the full report, by default under the network's own digest (hex).
-   * Equal arguments give equal bytes (RFC 6979).
+   * Signs a report blob (hex) and returns the full report, by default under the network's own
+   * digest (hex). Equal arguments give equal bytes (RFC 6979).
    */
   sign(blob: string, seqNr: number, configDigest: string = this.set.configDigest.slice(2)): string {
-    // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and its remainder.
+    // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and
+    // its remainder.
     const context = [configDigest, word(seqNr), word((donID << 32n) | 1n)] as const
     const hash = reportDigest(blob, context)
     const rs: string[] = []
@@ -114,7 +120,10 @@ export class Network {
 
 /** Other numbers of signers for `rotate`. */
 export interface RotateOptions {
-  /** How many signers the new configuration has. @default as many as before; 3f + 1 where `f` is given */
+  /**
+   * How many signers the new configuration has. @default as many as before; 3f + 1 where `f` is
+   * given
+   */
   readonly nodes?: number
   /** How many of them may be faulty. @default as many as before */
   readonly f?: number
@@ -167,10 +176,10 @@ export class RotatingNetwork {
 }
 
 /**
- * How a report is forged: a bit of a `signature` is changed; others sign under the network's digest (`signer`) or
- * under one of their own (`digest`); it has `few` signatures, only f of them, or one `repeated`; a signature is
- * replaced by its mirror image (`high-s`) or has a recovery id of 4 (`v`); the epoch (`context`) or the last field
- * (`value`) was changed after it was signed.
+ * How a report is forged: a bit of a `signature` is changed; others sign under the network's digest
+ * (`signer`) or under one of their own (`digest`); it has `few` signatures, only f of them, or one
+ * `repeated`; a signature is replaced by its mirror image (`high-s`) or has a recovery id of 4
+ * (`v`); the epoch (`context`) or the last field (`value`) was changed after it was signed.
  */
 export type Forgery = (typeof forgeries)[number]
 
@@ -206,7 +215,9 @@ function flipLastBit(hex: string): string {
   return hex.slice(0, -1) + (Number.parseInt(hex.slice(-1), 16) ^ 1).toString(16)
 }
 
-/** Forges a signed report. The network of the forgers signs where the engine's own network does not. */
+/**
+ * Forges a signed report. The network of the forgers signs where the engine's own network does not.
+ */
 export function forgeReport(fullReport: string, how: Forgery, forgers: Network): string {
   const parts = takeApart(fullReport)
   const { context, blob, rs, ss, vs } = parts

@@ -20,24 +20,32 @@ import type { RecordedReport } from './replay.js'
 
 /** The options of `startDataEngine`. Every option has a default. */
 export interface DataEngineOptions {
-  /** The feeds, as ids or with details. @default one of every version V2 to V14, six of V3, two in milliseconds */
+  /**
+   * The feeds, as ids or with details. @default one of every version V2 to V14, six of V3, two in
+   * milliseconds
+   */
   readonly feeds?: readonly (string | FeedSpec)[]
   /**
-   * How many origins there are, named 001, 002, … Two or more have a port each; the engine's own is then that of a
-   * front door, which serves REST and forwards upgrades to them. @default 1
+   * How many origins there are, named 001, 002, … Two or more have a port each; the engine's own is
+   * then that of a front door, which serves REST and forwards upgrades to them. @default 1
    */
   readonly origins?: number
   /**
-   * Milliseconds between two reports of a feed; 0 disables automatic publishing. No two reports of a feed share a time,
-   * so a feed in seconds publishes at most once a second; `runAhead` lifts that. @default 1000
+   * Milliseconds between two reports of a feed; 0 disables automatic publishing. No two reports of
+   * a feed share a time, so a feed in seconds publishes at most once a second; `runAhead` lifts
+   * that. @default 1000
    */
   readonly intervalMs?: number
   /**
-   * Whether feeds publish at an interval below their own unit, each report dated one unit after the last: at
-   * `intervalMs: 100` a feed in seconds gets 9 s further ahead of the clock with every second. @default false
+   * Whether feeds publish at an interval below their own unit, each report dated one unit after the
+   * last: at `intervalMs: 100` a feed in seconds gets 9 s further ahead of the clock with every
+   * second. @default false
    */
   readonly runAhead?: boolean
-  /** Seeds the signers, the config digest and the values: engines of equal seeds differ only in times. @default 1 */
+  /**
+   * Seeds the signers, the config digest and the values: engines of equal seeds differ only in
+   * times. @default 1
+   */
   readonly seed?: number
   /** The accepted API key. @default a fixed UUID */
   readonly apiKey?: string
@@ -46,29 +54,32 @@ export interface DataEngineOptions {
   /** The port, the same until the engine is closed; 0 is any free one. @default 0 */
   readonly port?: number
   /**
-   * The address to listen on: another than loopback makes the engine, and its fixed keys, reachable from elsewhere. The ports of
-   * several origins stay on 127.0.0.1, behind the front door. @default 127.0.0.1
+   * The address to listen on: another than loopback makes the engine, and its fixed keys, reachable
+   * from elsewhere. The ports of several origins stay on 127.0.0.1, behind the front door. @default
+   * 127.0.0.1
    */
   readonly host?: string
   /**
-   * How many reports every feed has at the start, one interval apart and ending before now. @default 10, or 0 in a
-   * replay
+   * How many reports every feed has at the start, one interval apart and ending before now.
+   * @default 10, or 0 in a replay
    */
   readonly history?: number
   /** How many of the latest reports of each feed the ledger and REST retain. @default all */
   readonly retain?: number
   /**
-   * The limit of requests and upgrades in any second, per endpoint; more get 429 with Retry-After. @default no limit
+   * The limit of requests and upgrades in any second, per endpoint; more get 429 with Retry-After.
+   * @default no limit
    */
   readonly rateLimit?: number
   /**
-   * The clock in ms, for timestamps, the Date header and the check of signatures; timers are real. @default Date.now
+   * The clock in ms, for timestamps, the Date header and the check of signatures; timers are real.
+   * @default Date.now
    */
   readonly now?: () => number
   /**
-   * Recorded reports to publish in place of made ones, or the path of an NDJSON file of them. They are published
-   * unchanged, in order, one per intervalMs over all feeds together. The feeds are those of the reports, so `feeds`
-   * can't be given. @default none
+   * Recorded reports to publish in place of made ones, or the path of an NDJSON file of them. They
+   * are published unchanged, in order, one per intervalMs over all feeds together. The feeds are
+   * those of the reports, so `feeds` can't be given. @default none
    */
   readonly replay?: readonly RecordedReport[] | string
   /** The number of signers, more than 3f and at most 31. @default 3f + 1 */
@@ -78,7 +89,8 @@ export interface DataEngineOptions {
   /** A stream is closed if its client leaves more bytes than this unread. @default 8 MiB */
   readonly maxBufferedBytes?: number
   /**
-   * Whether frames are compressed for clients that offer it; at hundreds of reports a second this is the largest cost.
+   * Whether frames are compressed for clients that offer it; at hundreds of reports a second this
+   * is the largest cost.
    * @default true
    */
   readonly compression?: boolean

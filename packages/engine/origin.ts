@@ -6,9 +6,9 @@ import { Service } from './service.js'
 import { type Frame, Streams } from './streams.js'
 
 /**
- * One origin of an engine, with its own listener and its own faults. They apply at once, to open streams too, outlast
- * `kill` and the engine's `stop`, and do not affect other origins. Faults of frames are for reports: frames of
- * `engine.send` are sent unchanged.
+ * One origin of an engine, with its own listener and its own faults. They apply at once, to open
+ * streams too, outlast `kill` and the engine's `stop`, and do not affect other origins. Faults of
+ * frames are for reports: frames of `engine.send` are sent unchanged.
  */
 export interface EngineOrigin extends FrameFaultSettings {
   /** `001` */
@@ -17,21 +17,35 @@ export interface EngineOrigin extends FrameFaultSettings {
   readonly wsEndpoint: string
   /** How many of its streams are open. */
   readonly connections: number
-  /** How many upgrades were for it, answered or not, including those the front door had for it while it was dead. */
+  /**
+   * How many upgrades were for it, answered or not, including those the front door had for it while
+   * it was dead.
+   */
   readonly upgrades: number
-  /** Kills the origin: nothing listens, connections are reset. Buffered and delayed reports are lost. */
+  /**
+   * Kills the origin: nothing listens, connections are reset. Buffered and delayed reports are
+   * lost.
+   */
   kill(): Promise<void>
   /** Restarts a killed origin on its port; if the engine is stopped, at its start. */
   restart(): Promise<void>
-  /** While on, connections are accepted and stay open, and nothing is answered; afterwards, everything is. */
+  /**
+   * While on, connections are accepted and stay open, and nothing is answered; afterwards,
+   * everything is.
+   */
   blackhole(on: boolean): void
-  /** While on, the streams that are open now get nothing but answers to pings; those that open later get reports. */
+  /**
+   * While on, the streams that are open now get nothing but answers to pings; those that open later
+   * get reports.
+   */
   mute(on: boolean): void
   /** Answers upgrades with a status, all or the next `times`; undefined ends it. */
   refuse(status: number | undefined, times?: number): void
   /** As the engine's, for the streams of this origin. */
   disconnect(code?: number): number
-  /** Removes it from the list of origins; streams stay, and upgrades that name it still reach it. */
+  /**
+   * Removes it from the list of origins; streams stay, and upgrades that name it still reach it.
+   */
   leave(): void
   /** Puts it back on the list of origins. */
   join(): void

@@ -2,7 +2,10 @@ import { type FieldValue, rangeOf, reportSchema } from './encode.js'
 import type { Feed, ReportFields } from './feeds.js'
 import { seededRandom } from './random.js'
 
-/** Makes the values of a feed's next report for a time in ms; the three head times are not among them. */
+/**
+ * Makes the values of a feed's next report for a time in ms; the three head times are not among
+ * them.
+ */
 export type PriceModel = (ms: number) => Record<string, FieldValue>
 
 /** The input of a model, for one report. */
@@ -50,7 +53,10 @@ function walk(volatility: number, from?: bigint, drift = 0): Model {
   }
 }
 
-/** Stays above (1n) or below (-1n) another field; as far from it, in proportion, as in the start values. */
+/**
+ * Stays above (1n) or below (-1n) another field; as far from it, in proportion, as in the start
+ * values.
+ */
 function beside(anchor: string, sign: 1n | -1n): Model {
   return function stayBeside({ name, random, start, made }) {
     const price = made[anchor] as bigint
@@ -168,7 +174,7 @@ const fees: Readonly<Record<string, Model>> = {
   linkFee: walk(0.0002, 3_500_000_000_000_000n),
 }
 
-/** The values of a feed over time, from the feed and the seed alone. */
+/** Makes the values of a feed over time, which depend only on the feed and the seed. */
 export function createPriceModel(feed: Feed, seed: number): PriceModel {
   const random = seededRandom(seed, `walk ${feed.feedID}`)
   const recipe = Object.entries({ ...fees, ...models[feed.version] })

@@ -45,11 +45,16 @@ type Publication = Checked<typeof schema>
 interface Task {
   /** Milliseconds between two runs; a task of 0 never runs. */
   readonly intervalMs: number
-  /** Returns after how many ms to run again; longer than the interval means the next regular run. */
+  /**
+   * Returns after how many ms to run again; longer than the interval means the next regular run.
+   */
   readonly run: () => number
 }
 
-/** A stopped schedule. Tasks of equal intervals are spread over it, so that no moment has all the work. */
+/**
+ * A stopped schedule. Tasks of equal intervals are spread over it, so that no moment has all the
+ * work.
+ */
 function createSchedule(tasks: readonly Task[]) {
   const timers = new Set<NodeJS.Timeout>()
   let isRunning = false
@@ -200,7 +205,10 @@ export class Publisher {
     return published
   }
 
-  /** Publishes a feed at its interval, but waits for the clock instead of dating a report ahead of it. */
+  /**
+   * Publishes a feed at its interval, but waits for the clock instead of dating a report ahead of
+   * it.
+   */
   #taskOf({ feedID, intervalMs }: Feed): Task {
     const { feeds, settings } = this.#context
     return {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
-/** 32 bytes that depend on the seed and the purpose alone. */
+/** 32 bytes that depend only on the seed and the purpose. */
 export function seededBytes(seed: number, purpose: string): Buffer {
   return createHash('sha256').update(`${seed} ${purpose}`).digest()
 }
 
-/** A generator of numbers in [0, 1) that depends on the seed and the purpose alone (sfc32). */
+/** A generator of numbers in [0, 1) that depends only on the seed and the purpose (sfc32). */
 export function seededRandom(seed: number, purpose: string): () => number {
   const bytes = seededBytes(seed, purpose)
   let a = bytes.readInt32LE(0)

@@ -5,7 +5,7 @@ import type { SignedReport } from './chain.js'
 
 /** A report recorded elsewhere. Further properties are ignored. */
 export interface RecordedReport {
-  /** In any case; published in lower case. */
+  /** Upper or lower case; published in lower case. */
   readonly feedID: string
   /** Published unchanged. */
   readonly fullReport: string

@@ -77,8 +77,8 @@ function checkMethod(request: IncomingMessage, allowed: string): void {
 }
 
 /**
- * Serves the requests and upgrades of a listener. It checks them in one order: path, method, authorization, rate limit,
- * parameters.
+ * Serves the requests and upgrades of a listener. It checks them in one order: path, method,
+ * authorization, rate limit, parameters.
  */
 export class Service {
   readonly #context: EngineContext

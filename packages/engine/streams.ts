@@ -32,7 +32,10 @@ interface Connection {
 /** Clients send nothing on a stream. */
 const maxIncomingBytes = 65_536
 
-/** Checks the code of `disconnect`: one that a close frame can carry, or 1005 or 1006, which mean that there was none. */
+/**
+ * Checks the code of `disconnect`: one that a close frame can carry, or 1005 or 1006, which mean
+ * that there was none.
+ */
 function checkCloseCode(code: number): void {
   const isValid = (code >= 1000 && code <= 1014 && code !== 1004) || (code >= 3000 && code <= 4999)
   if (!Number.isInteger(code) || !isValid)
@@ -80,7 +83,10 @@ export class Streams {
     return [...this.#connections].filter(isOpen).length
   }
 
-  /** Completes the handshake and returns the stream's number; undefined if the handshake was malformed and rejected. */
+  /**
+   * Completes the handshake and returns the stream's number; undefined if the handshake was
+   * malformed and rejected.
+   */
   accept(
     request: IncomingMessage,
     socket: Duplex,
@@ -115,7 +121,9 @@ export class Streams {
     return open.length
   }
 
-  /** Closes all streams with a close code, or resets their connections. Returns how many there were. */
+  /**
+   * Closes all streams with a close code, or resets their connections. Returns how many there were.
+   */
   disconnect(code?: number): number {
     if (code !== undefined) checkCloseCode(code)
     const open = [...this.#connections].filter(isOpen)

@@ -1,22 +1,26 @@
 import type { KV, KvEntry } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import {
-  checkNumber,
-  checkOptions,
   DataStreamsError,
   isStreamsError,
-  type OptionNames,
+  number,
+  readOptions,
+  type Schema,
+  withDefault,
 } from 'sluice/core'
 import { describeProcess, noCursors, readCursors, readProcess, thisProcess } from 'sluice/internal'
 import type { CursorStore } from 'sluice/stores'
-import { logError } from './errors.js'
+import { isAPIError, logError } from './errors.js'
 import { loadKeyValue } from './library.js'
-import { checkConnection, isAPIError } from './log.js'
+import { checkConnection, keepTrying } from './log.js'
 import { checkName } from './subjects.js'
 
 /** Where cursors are stored. */
 export interface NatsCursorsOptions {
-  /** The bucket of the key-value store; it is created where it does not exist. @default 'sluice-cursors' */
+  /**
+   * The bucket of the key-value store; it is created where it does not exist. @default
+   * 'sluice-cursors'
+   */
   readonly bucket?: string
   /** The key: each stream needs one of its own. */
   readonly key: string
@@ -24,16 +28,19 @@ export interface NatsCursorsOptions {
   readonly replicas?: number
 }
 
-const names: OptionNames<NatsCursorsOptions> = { bucket: true, key: true, replicas: true }
+const schema = {
+  bucket: withDefault('sluice-cursors', checkName),
+  key: checkName,
+  replicas: withDefault(1, number({ min: 1, max: 5, whole: true })),
+} satisfies Schema<NatsCursorsOptions>
 
 const decoder = new TextDecoder()
 /** Milliseconds that the store may take to answer. */
 const TIMEOUT = 4000
-/** Milliseconds for which cursors are asked for while the store is away, and those between two tries. */
+/** Milliseconds for which the store is asked for cursors while it is away. */
 const PATIENCE = 60_000
+/** Milliseconds between two of these requests. */
 const RETRY_AFTER = 500
-/** The code of a server whose newest revision is another than a save names. */
-const WRONG_REVISION = 10_071
 
 /** The value of a key. */
 interface Saved {
@@ -43,15 +50,13 @@ interface Saved {
 }
 
 /**
- * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine goes on where it was. A key
- * belongs to the stream that loaded it last: `load` takes it over, and a save of the stream before it fails.
+ * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine
+ * goes on where it was. A key belongs to the stream that loaded it last: `load` takes it over, and
+ * a save of the stream before it fails.
  */
 export function natsCursors(connection: NatsConnection, given: NatsCursorsOptions): CursorStore {
-  const options = checkOptions('natsCursors', given, names)
+  const { bucket, key, replicas } = readOptions('natsCursors', given, schema)
   checkConnection(connection)
-  const bucket = checkName('bucket', options.bucket ?? 'sluice-cursors')
-  const key = checkName('key', options.key)
-  const replicas = checkNumber('replicas', options.replicas ?? 1, { min: 1, max: 5, whole: true })
   const place = `key ${key} of bucket ${bucket}`
   let opening: Promise<KV> | undefined
   let revision = 0
@@ -70,7 +75,10 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
     revision = await store.put(key, text, { previousSeq, timeout: TIMEOUT })
   }
 
-  /** Reads the cursors, and makes them this store's: what the owner before saves from now on does not follow on that. */
+  /**
+   * Reads the cursors, and makes them this store's: what the owner before saves from now on does
+   * not follow on that.
+   */
   async function takeOver(): Promise<Saved['cursors']> {
     const store = await open()
     const entry = await store.get(key)
@@ -79,25 +87,11 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
     return cursors
   }
 
-  /** A stream that can't read its cursors begins with now, and loses what came before: so it is tried for a while. */
-  async function takeOverInTime(): Promise<Saved['cursors']> {
-    const end = performance.now() + PATIENCE
-    for (;;) {
-      try {
-        return await takeOver()
-      } catch (thrown) {
-        const isForGood = isStreamsError(thrown) && !thrown.isRetryable
-        if (isForGood || performance.now() > end || connection.isClosed()) throw thrown
-        await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
-      }
-    }
-  }
-
   async function write(store: KV, cursors: Saved['cursors']): Promise<void> {
     try {
       await put(store, cursors, revision)
     } catch (thrown) {
-      if (!isAPIError(thrown, WRONG_REVISION)) throw thrown
+      if (!isAPIError(thrown, 'wrongRevision')) throw thrown
       const entry = await store.get(key)
       const found = readEntry(entry, place)?.owner as Partial<typeof owner> | undefined
       // A save without an answer may have been stored all the same.
@@ -109,7 +103,11 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   return {
     async load() {
       try {
-        return await takeOverInTime()
+        // A stream that can't read its cursors begins with now, and loses what came before.
+        return await keepTrying(takeOver, PATIENCE, RETRY_AFTER, thrown => {
+          const isForGood = isStreamsError(thrown) && !thrown.isRetryable
+          return isForGood || connection.isClosed()
+        })
       } catch (thrown) {
         throw logError(`${place} can't be read`, thrown)
       }
@@ -125,7 +123,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   }
 }
 
-/** The value of a key; undefined where there is none. Cursors alone are a value, too. */
+/** The value of a key; undefined if it has none. A value may also be cursors without an owner. */
 function readEntry(entry: KvEntry | null, place: string): Partial<Saved> | undefined {
   if (entry === null || entry.operation !== 'PUT') return undefined
   const text = decoder.decode(entry.value)

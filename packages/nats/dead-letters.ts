@@ -1,18 +1,10 @@
 import type { JsMsg, StoredMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { checkOptions, type OptionNames } from 'sluice/core'
-import { RelayLogError, logError } from './errors.js'
+import { optional, readOptions, type Schema } from 'sluice/core'
+import { isAPIError, logError, RelayLogError, streamError } from './errors.js'
 import { loadTransport } from './library.js'
-import { accessLog, checkConnection, isAPIError, type ReportLog, streamError } from './log.js'
-import {
-  againSubject,
-  checkName,
-  checkPrefix,
-  DEFAULT_PREFIX,
-  DEFAULT_STREAM,
-  deadSubject,
-  feedPart,
-} from './subjects.js'
+import { ReportLog } from './log.js'
+import { againSubject, checkName, checkPrefix, deadSubject, feedPart } from './subjects.js'
 
 /** Why a report of a queue became a dead letter: what the header `Sluice-Reason` says. */
 export type DeadReason = 'deliveries' | 'signature' | 'no-report'
@@ -21,13 +13,20 @@ export type DeadReason = 'deliveries' | 'signature' | 'no-report'
 export interface DeadLetterOptions {
   /** The queue. */
   readonly queue: string
-  /** The stream of JetStream that a relay fills; dead letters are in one of its own, `STREAM-DEAD`. @default 'SLUICE' */
+  /**
+   * The stream of JetStream that a relay fills; dead letters are in one of its own, `STREAM-DEAD`.
+   * @default 'SLUICE'
+   */
   readonly stream?: string
-  /** What its subjects begin with. @default 'sluice' */
+  /** The beginning of its subjects. @default 'sluice' */
   readonly prefix?: string
 }
 
-const names: OptionNames<DeadLetterOptions> = { queue: true, stream: true, prefix: true }
+const schema = {
+  queue: checkName,
+  stream: optional(checkName),
+  prefix: optional(checkPrefix),
+} satisfies Schema<DeadLetterOptions>
 
 /** A message of a queue that was given up. */
 export interface DeadLetter {
@@ -35,7 +34,10 @@ export interface DeadLetter {
   readonly sequence: number
   /** The feed of its subject. */
   readonly feedID: string
-  /** Why it was given up: after too many deliveries, since its signatures are wrong, or since it is no report. */
+  /**
+   * Why it was given up: after too many deliveries, since its signatures are wrong, or since it is
+   * no report.
+   */
   readonly reason: DeadReason
   /** How often a worker was given it. */
   readonly deliveries: number
@@ -45,14 +47,13 @@ export interface DeadLetter {
   readonly data: Uint8Array
 }
 
-/** Bytes of dead letters at most, about 100,000. Once they are taken, a queue keeps its messages and says so. */
+/**
+ * Bytes of dead letters at most, about 100,000. Once they are taken, a queue keeps its messages and
+ * says so.
+ */
 const MAX_BYTES = 268_435_456
 /** Nanoseconds in which a dead letter that is stored again is recognised. */
 const DUPLICATE_WINDOW = 3_600_000_000_000
-const NO_STREAM = 10_059
-const STREAM_EXISTS = 10_058
-const NO_MESSAGE = 10_037
-const NO_CONSUMER = 10_014
 
 /** The stream of a log's dead letters. */
 export function deadStream(stream: string): string {
@@ -61,27 +62,28 @@ export function deadStream(stream: string): string {
 
 /** Makes sure that there is a stream for dead letters, with as many copies as the log has. */
 export async function prepareDeadLetters(log: ReportLog, replicas: number): Promise<void> {
-  const { manager } = await accessLog(log.connection)
+  const { manager } = await log.access()
   const name = deadStream(log.stream)
   try {
     await manager.streams.info(name)
+    return
   } catch (thrown) {
-    if (!isAPIError(thrown, NO_STREAM)) throw streamError(name, thrown)
-    try {
-      await manager.streams.add({
-        name,
-        subjects: [deadSubject(log.prefix, '>')],
-        storage: 'file',
-        discard: 'new',
-        max_bytes: MAX_BYTES,
-        duplicate_window: DUPLICATE_WINDOW,
-        num_replicas: replicas,
-      })
-    } catch (failure) {
-      // Another worker was faster.
-      if (isAPIError(failure, STREAM_EXISTS)) return
-      throw logError(`stream ${name} could not be created`, failure)
-    }
+    if (!isAPIError(thrown, 'noStream')) throw streamError(name, thrown)
+  }
+  try {
+    await manager.streams.add({
+      name,
+      subjects: [deadSubject(log.prefix, '>')],
+      storage: 'file',
+      discard: 'new',
+      max_bytes: MAX_BYTES,
+      duplicate_window: DUPLICATE_WINDOW,
+      num_replicas: replicas,
+    })
+  } catch (thrown) {
+    // Another worker was faster.
+    if (!isAPIError(thrown, 'streamExists'))
+      throw logError(`stream ${name} could not be created`, thrown)
   }
 }
 
@@ -92,7 +94,7 @@ export async function storeDeadLetter(
   message: JsMsg,
   reason: DeadReason,
 ): Promise<void> {
-  const { client } = await accessLog(log.connection)
+  const { client } = await log.access()
   const { headers } = await loadTransport()
   const { streamSequence, deliveryCount } = message.info
   const given = headers()
@@ -111,8 +113,8 @@ export function readDeadLetters(
   connection: NatsConnection,
   given: DeadLetterOptions,
 ): AsyncGenerator<DeadLetter> {
-  const { log, queue } = check('readDeadLetters', connection, given)
-  return readLetters(log, queue)
+  const { queue, ...place } = readOptions('readDeadLetters', given, schema)
+  return readLetters(new ReportLog({ connection, ...place }), queue)
 }
 
 async function* readLetters(log: ReportLog, queue: string): AsyncGenerator<DeadLetter> {
@@ -120,20 +122,21 @@ async function* readLetters(log: ReportLog, queue: string): AsyncGenerator<DeadL
 }
 
 /**
- * Gives the dead letters of a queue to its workers again, and removes them from the dead letters. Other queues and broadcast
- * workers do not get them again. Resolves with their number.
+ * Gives the dead letters of a queue to its workers again, and removes them from the dead letters.
+ * Other queues and broadcast workers do not get them again. Resolves with their number.
  */
 export async function republishDeadLetters(
   connection: NatsConnection,
   given: DeadLetterOptions,
 ): Promise<number> {
-  const { log, queue } = check('republishDeadLetters', connection, given)
-  const { client, manager } = await accessLog(log.connection)
+  const { queue, ...place } = readOptions('republishDeadLetters', given, schema)
+  const log = new ReportLog({ connection, ...place })
+  const { client, manager } = await log.access()
   const name = deadStream(log.stream)
   try {
     await manager.consumers.info(log.stream, queue)
   } catch (thrown) {
-    if (isAPIError(thrown, NO_CONSUMER))
+    if (isAPIError(thrown, 'noConsumer'))
       throw new RelayLogError(`queue ${queue} does not exist: nobody would get its reports again`)
     throw streamError(log.stream, thrown)
   }
@@ -153,22 +156,6 @@ export async function republishDeadLetters(
   return count
 }
 
-function check(
-  what: string,
-  connection: NatsConnection,
-  given: DeadLetterOptions,
-): { readonly log: ReportLog; readonly queue: string } {
-  const options = checkOptions(what, given, names)
-  return {
-    log: {
-      connection: checkConnection(connection),
-      stream: checkName('stream', options.stream ?? DEFAULT_STREAM),
-      prefix: checkPrefix('prefix', options.prefix ?? DEFAULT_PREFIX),
-    },
-    queue: checkName('queue', options.queue),
-  }
-}
-
 /** The dead letters that there are now: those that come meanwhile may be the same ones again. */
 async function* readStored(log: ReportLog, queue: string): AsyncGenerator<StoredMsg> {
   const subject = deadSubject(log.prefix, queue, '*')
@@ -182,17 +169,14 @@ async function* readStored(log: ReportLog, queue: string): AsyncGenerator<Stored
   }
 }
 
-/** Gets a dead letter; null where there is none. */
-async function getStored(
-  { connection, stream }: ReportLog,
-  query: object,
-): Promise<StoredMsg | null> {
-  const { manager } = await accessLog(connection)
-  const name = deadStream(stream)
+/** Gets a dead letter; null if there is none. */
+async function getStored(log: ReportLog, query: object): Promise<StoredMsg | null> {
+  const { manager } = await log.access()
+  const name = deadStream(log.stream)
   try {
     return await manager.streams.getMessage(name, query as never)
   } catch (thrown) {
-    if (isAPIError(thrown, NO_MESSAGE) || isAPIError(thrown, NO_STREAM)) return null
+    if (isAPIError(thrown, 'noMessage') || isAPIError(thrown, 'noStream')) return null
     throw streamError(name, thrown)
   }
 }

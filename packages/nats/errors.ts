@@ -1,7 +1,10 @@
 import { DataStreamsError, type ErrorFacts, isStreamsError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 
-/** The log, a stream of NATS JetStream, cannot be reached, is missing, or has settings that do not serve. */
+/**
+ * The log, a stream of NATS JetStream, cannot be reached, is missing, or has settings that do not
+ * serve.
+ */
 export class RelayLogError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'RELAY_LOG', ...facts })
@@ -12,9 +15,50 @@ export class RelayLogError extends DataStreamsError {
   }
 }
 
-/** The error for a failure of the library of NATS: another try may help, since a log that is away comes back. */
+/** The codes of the server's errors. */
+const codes = {
+  noLeader: [10_008],
+  otherSettings: [10_013, 10_148],
+  noConsumer: [10_014],
+  noMessage: [10_037],
+  streamExists: [10_058],
+  noStream: [10_059],
+  wrongRevision: [10_071],
+} as const
+
+/** True for an answer of the server with this error. */
+export function isAPIError(thrown: unknown, error: keyof typeof codes): boolean {
+  const { code } = (thrown ?? {}) as { readonly code?: unknown }
+  return codes[error].some(each => each === code)
+}
+
+/**
+ * The error for a failure of the library of NATS: another try may help, since a log that is away
+ * comes back.
+ */
 export function logError(what: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown, 'RELAY_LOG')) return thrown
   const cause = foreignCause(thrown)
   return new RelayLogError(`${what}: ${cause.message}`, { cause, isRetryable: true })
+}
+
+/** The error of a request about a stream. */
+export function streamError(stream: string, thrown: unknown): DataStreamsError {
+  if (!isAPIError(thrown, 'noStream')) return logError(`stream ${stream} did not answer`, thrown)
+  const message = `stream ${stream} does not exist: a relay creates it with create`
+  return new RelayLogError(message, { isRetryable: true })
+}
+
+/** Milliseconds between two errors of one kind. */
+const ERROR_INTERVAL = 10_000
+
+/** Returns a function that is true for a kind of error once in ten seconds. */
+export function createErrorLimit(): (kind: string) => boolean {
+  const saidAt = new Map<string, number>()
+  return function maySay(kind) {
+    const now = performance.now()
+    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return false
+    saidAt.set(kind, now)
+    return true
+  }
 }

@@ -23,8 +23,9 @@ export function envelopeOf(report: FrameFields): string {
 }
 
 /**
- * The id by which the log knows a report: its feed, its time, and a hash of its context and its blob. The signatures are left
- * out: any f + 1 of the signers suffice, so copies may differ in them.
+ * The id by which the log knows a report: its feed, its time, and a hash of its context and its
+ * blob. The signatures are left out: any f + 1 of the signers suffice, so copies may differ in
+ * them.
  */
 export function messageID({ feedID, fullReport, observationsTimestamp }: FrameFields): string {
   const end = 2 + BLOB_DIGITS

@@ -13,7 +13,7 @@ export {
   type Inspection,
   inspectLog,
 } from './inspection.js'
-export { queueDeliveries } from './queue-deliveries.js'
+export { queueDeliveries } from './queue-worker.js'
 export { createRelay, type Relay, type RelayMetrics, type RelayOptions } from './relay.js'
 export type { CreateOptions } from './stream-settings.js'
 export {

@@ -1,7 +1,6 @@
-import { accessLog, type ReportLog, readInfo } from './log.js'
+import { type LogOptions, ReportLog } from './log.js'
 import { findLatest } from './scan.js'
 import { wrongSettings } from './stream-settings.js'
-import { allSubjects, feedOf } from './subjects.js'
 
 /** How a log stands. */
 export interface Inspection {
@@ -16,7 +15,7 @@ export interface Inspection {
   readonly feeds: readonly InspectedFeed[]
   /** Feeds of the log that were not looked at. */
   readonly otherFeeds: number
-  /** Who reads with a place in the log. */
+  /** The consumers that have a place in the log. */
   readonly readers: readonly InspectedReader[]
 }
 
@@ -37,12 +36,13 @@ export interface InspectedReader {
 
 /** Looks at a log: at the given feeds or, without any, at the first `limit` that are in it. */
 export async function inspectLog(
-  log: ReportLog,
+  given: LogOptions,
   feedIDs: readonly string[],
   limit: number,
 ): Promise<Inspection> {
-  const { config, state, cluster } = await readInfo(log)
-  const stored = feedIDs.length > 0 ? feedIDs : await storedFeeds(log)
+  const log = new ReportLog(given)
+  const { config, state, cluster } = await log.info()
+  const stored = feedIDs.length > 0 ? feedIDs : await log.feeds()
   const inspected = feedIDs.length > 0 ? stored : stored.slice(0, limit)
   return {
     messages: state.messages,
@@ -63,20 +63,10 @@ export async function inspectLog(
   }
 }
 
-async function storedFeeds({ connection, stream, prefix }: ReportLog): Promise<readonly string[]> {
-  const { manager } = await accessLog(connection)
-  const { state } = await manager.streams.info(stream, { subjects_filter: allSubjects(prefix) })
-  const subjects = Object.keys(state.subjects ?? {})
-  return subjects.flatMap(subject => feedOf(prefix, subject) ?? []).sort()
-}
-
-async function inspectReaders(
-  { connection, stream }: ReportLog,
-  limit: number,
-): Promise<readonly InspectedReader[]> {
-  const { manager } = await accessLog(connection)
+async function inspectReaders(log: ReportLog, limit: number): Promise<readonly InspectedReader[]> {
+  const { manager } = await log.access()
   const readers: InspectedReader[] = []
-  for await (const { name, num_pending, num_ack_pending } of manager.consumers.list(stream)) {
+  for await (const { name, num_pending, num_ack_pending } of manager.consumers.list(log.stream)) {
     if (readers.length === limit) break
     const lag = num_pending + num_ack_pending
     readers.push({ name, lag, unacknowledged: num_ack_pending })

@@ -4,34 +4,33 @@ import type * as Transport from '@nats-io/transport-node'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 
-// Optional peers: loaded when they are first needed, and never by an import of this package.
+// Optional peers: they are loaded when they are first needed, and never by an import of this
+// package.
 
-let jetStream: Promise<typeof JetStream> | undefined
-let transport: Promise<typeof Transport> | undefined
-let keyValue: Promise<typeof KeyValue> | undefined
+/** Loads a package once, or throws an error that says what to install. */
+function loader<Module>(name: string, load: () => Promise<Module>): () => Promise<Module> {
+  let loading: Promise<Module> | undefined
+  return function loadOnce() {
+    loading ??= load().catch(thrown => {
+      const message = `the package ${name} could not be loaded: npm install @nats-io/transport-node @nats-io/jetstream @nats-io/kv`
+      throw new ValidationError(message, { cause: foreignCause(thrown) })
+    })
+    return loading
+  }
+}
 
 /** The library of JetStream. */
-export function loadJetStream(): Promise<typeof JetStream> {
-  jetStream ??= import('@nats-io/jetstream').catch(thrown => missing('@nats-io/jetstream', thrown))
-  return jetStream
-}
-
+export const loadJetStream: () => Promise<typeof JetStream> = loader(
+  '@nats-io/jetstream',
+  () => import('@nats-io/jetstream'),
+)
 /** The library of connections. */
-export function loadTransport(): Promise<typeof Transport> {
-  transport ??= import('@nats-io/transport-node').catch(thrown =>
-    missing('@nats-io/transport-node', thrown),
-  )
-  return transport
-}
-
+export const loadTransport: () => Promise<typeof Transport> = loader(
+  '@nats-io/transport-node',
+  () => import('@nats-io/transport-node'),
+)
 /** The library of the key-value store. */
-export function loadKeyValue(): Promise<typeof KeyValue> {
-  keyValue ??= import('@nats-io/kv').catch(thrown => missing('@nats-io/kv', thrown))
-  return keyValue
-}
-
-function missing(name: string, thrown: unknown): never {
-  throw new ValidationError(`the package ${name} is needed, and could not be loaded`, {
-    cause: foreignCause(thrown),
-  })
-}
+export const loadKeyValue: () => Promise<typeof KeyValue> = loader(
+  '@nats-io/kv',
+  () => import('@nats-io/kv'),
+)

@@ -1,44 +1,47 @@
 import type { JsMsg, StreamInfo } from '@nats-io/jetstream'
 import type { ResumedCursors } from 'sluice/client'
-import { timeOf } from './log.js'
-import { CLOCK_MARGIN } from './newest.js'
+import { inMilliseconds } from 'sluice/internal'
+import { CLOCK_MARGIN, type ReportLog, timeOf } from './log.js'
+import { feedPart } from './subjects.js'
 
-/** Where one reading of the log is. */
+/** Where one connection to the log is. */
 export interface Place {
   /** The number of the message that it takes next. */
   next: number
   /**
-   * Milliseconds of Unix time: what was published before may have been taken before the stream began, and cursors say what. (A
-   * leader that was just elected may not know yet how far the log goes.)
+   * Milliseconds of Unix time: a message that was published before may have been taken before the
+   * stream began, and cursors say which ones were. (A leader that was just elected may not know yet
+   * how far the log goes.)
    */
   readonly oldUntil: number
-  /** When the log was created, since another one has other numbers. */
+  /** When the log was created, since another log has other numbers. */
   readonly created: string
 }
 
-/** Where the readings of one stream are, and where it began. */
+/** Where the connections of one stream are, and where it began. */
 export interface StreamPlaces {
   readonly cursors: ResumedCursors | undefined
   /** By feed; undefined where a feed was read, and is no longer. */
   readonly feeds: Map<string, Place | undefined>
 }
 
-/** True for a message that a reading need not deliver. */
+/** True for a message that a connection need not deliver. */
 export type IsTaken = (message: JsMsg) => boolean
 
-/** What of a feed was taken before: what lies before a number, and of what was published before a time that up to the cursor. */
-interface Taken {
-  readonly next: number
-  readonly oldUntil: number
-  readonly cursor: number
-}
+/** Nanoseconds after which the server forgets the temporary consumer of `numberAt`. */
+const FORGOTTEN_AFTER = 5e9
+/**
+ * Milliseconds by which observers' clocks are ahead of the log's, at most: a report a year ahead
+ * would have all of the log read.
+ */
+const MOST_AHEAD = 3_600_000
 
-/** When what is published from now on is new, in Unix milliseconds by the clock of the log. */
-export function newFrom(info: StreamInfo): number {
+/** A message published from this time on is new: Unix milliseconds by the clock of the log. */
+function newFrom(info: StreamInfo): number {
   return timeOf(info) + CLOCK_MARGIN
 }
 
-/** Finds out whether the messages of a reading that begins now have been taken before. */
+/** Finds out whether the messages of a connection that begins now have been taken before. */
 export function createTakenCheck(
   feedIDs: readonly string[],
   places: StreamPlaces,
@@ -54,13 +57,17 @@ export function createTakenCheck(
     const { streamSequence: seq, timestampNanos } = info
     const time = timestampNanos / 1e6
     isPast = seq >= lastNumber && time >= lastTime
-    const taken = feeds.get(subject.slice(subject.lastIndexOf('.') + 1))
+    const taken = feeds.get(feedPart(subject))
     if (isPast || taken === undefined) return false
     return seq < taken.next || (time < taken.oldUntil && timeAtEnd(data) <= taken.cursor)
   }
 }
 
-function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo): Taken {
+/**
+ * The messages of a feed that were taken before: those below the number `next`, and of those
+ * published before `oldUntil` the ones up to the cursor.
+ */
+function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo) {
   const { created, state } = info
   const place = places.feeds.get(feedID)
   if (place !== undefined) {
@@ -74,14 +81,17 @@ function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo): Taken 
 }
 
 /** The cursor of a feed that has one, and has not been read yet. */
-export function resumedAt(feedID: string, { cursors, feeds }: StreamPlaces): number | undefined {
+function resumedAt(feedID: string, { cursors, feeds }: StreamPlaces): number | undefined {
   return feeds.has(feedID) ? undefined : cursors?.get(feedID)
 }
 
 const KEY = new TextEncoder().encode('"observationsTimestamp":')
 const [ZERO, NINE, BRACE] = [0x30, 0x39, 0x7d]
 
-/** The time of observation that a frame ends with, as relays write it; Infinity where it ends otherwise. */
+/**
+ * The time of observation that a frame ends with, as relays write it; Infinity where it ends
+ * otherwise.
+ */
 export function timeAtEnd(data: Uint8Array): number {
   let at = data.length - 1
   while (data[at] === BRACE) at--
@@ -93,4 +103,71 @@ export function timeAtEnd(data: Uint8Array): number {
   }
   const begin = at + 1 - KEY.length
   return KEY.every((byte, index) => data[begin + index] === byte) ? time : Number.POSITIVE_INFINITY
+}
+
+/**
+ * Where a connection for some feeds begins:
+ * 1. where the stream was in the log;
+ * 2. else, if feeds have cursors, at the oldest of these, so that later messages are read in the
+ * order of the log;
+ * 3. else now.
+ */
+export async function findPlace(
+  log: ReportLog,
+  feedIDs: readonly string[],
+  places: StreamPlaces,
+  info: StreamInfo,
+): Promise<Place> {
+  const { created, state } = info
+  const end = state.last_seq + 1
+  const known = feedIDs.flatMap(feedID => places.feeds.get(feedID) ?? [])
+  // A log that was created again is read from its first message.
+  if (known.some(place => place.created !== created))
+    return { next: state.first_seq, oldUntil: 0, created }
+  const resumed = feedIDs.flatMap(feedID => {
+    const cursor = resumedAt(feedID, places)
+    return cursor === undefined ? [] : { feedID, cursor }
+  })
+  const oldUntil = Math.max(
+    resumed.length > 0 ? newFrom(info) : 0,
+    ...known.map(place => place.oldUntil),
+  )
+  if (known.length > 0)
+    return { next: Math.min(...known.map(({ next }) => next)), oldUntil, created }
+  const since = Math.min(...(await Promise.all(resumed.map(each => resumeTime(log, each)))))
+  if (since === Number.POSITIVE_INFINITY) return { next: end, oldUntil, created }
+  const next = await numberAt(log, new Date(Math.max(0, since - CLOCK_MARGIN)))
+  return { next: Math.min(next, end), oldUntil, created }
+}
+
+/**
+ * The time of a feed's cursor by the log's clock, in milliseconds; Infinity if the feed has had no
+ * report since.
+ */
+async function resumeTime(
+  log: ReportLog,
+  { feedID, cursor }: { readonly feedID: string; readonly cursor: number },
+): Promise<number> {
+  const newest = await log.newest(feedID)
+  if (newest === null || timeAtEnd(newest.data) === cursor) return Number.POSITIVE_INFINITY
+  // If the observers' clocks are ahead of the log's clock, cursors are ahead as well.
+  const ahead = inMilliseconds(feedID, timeAtEnd(newest.data)) - newest.time.getTime()
+  const known = Number.isFinite(ahead) ? Math.min(MOST_AHEAD, Math.max(0, ahead)) : 0
+  return inMilliseconds(feedID, cursor) - known
+}
+
+/** The number of the first message that was published at a time or later. */
+async function numberAt(log: ReportLog, time: Date): Promise<number> {
+  // The server says where a consumer begins; one whose server is behind begins earlier.
+  const { delivered } = await log.ask(({ manager }) =>
+    manager.consumers.add(log.stream, {
+      deliver_policy: 'by_start_time',
+      opt_start_time: time.toISOString(),
+      ack_policy: 'none',
+      inactive_threshold: FORGOTTEN_AFTER,
+      num_replicas: 1,
+      mem_storage: true,
+    }),
+  )
+  return delivered.stream_seq + 1
 }

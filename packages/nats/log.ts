@@ -1,16 +1,26 @@
-import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager, StoredMsg, StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { ValidationError } from 'sluice/core'
-import { RelayLogError, logError } from './errors.js'
+import { isAPIError, streamError } from './errors.js'
 import { loadJetStream } from './library.js'
+import {
+  allSubjects,
+  checkName,
+  checkPrefix,
+  DEFAULT_PREFIX,
+  DEFAULT_STREAM,
+  feedOf,
+  subjectOf,
+} from './subjects.js'
 
-/** A stream of JetStream, which holds reports. */
-export interface ReportLog {
+/** Which log it is. */
+export interface LogOptions {
+  /** A connection of NATS. */
   readonly connection: NatsConnection
-  /** Its name. */
-  readonly stream: string
-  /** What its subjects begin with. */
-  readonly prefix: string
+  /** The stream of JetStream. @default 'SLUICE' */
+  readonly stream?: string | undefined
+  /** The beginning of its subjects. @default 'sluice' */
+  readonly prefix?: string | undefined
 }
 
 /** The library's view of a log. */
@@ -21,28 +31,23 @@ export interface LogAccess {
 
 /** Milliseconds that the log may take to answer: a stream waits 5000 for its connection. */
 const TIMEOUT = 4000
+/** Milliseconds by which the clock of the log may be behind that of the observers. */
+export const CLOCK_MARGIN = 10_000
+/**
+ * Milliseconds by which a machine's two clocks may drift apart: a machine that has slept shows
+ * more.
+ */
+const MAX_DRIFT = 2000
 
-/** What the log's clock was ahead of this machine's two clocks, in milliseconds. */
+/** How far the log's clock was ahead of this machine's two clocks, in milliseconds. */
 interface LogClock {
   readonly ofMonotonic: number
   readonly ofWall: number
 }
 
-/** Milliseconds by which the two may drift apart: a machine that has slept shows more. */
-const MAX_DRIFT = 2000
 /** By connection: the clock of the log, as its last answer had it. */
 const clocks = new WeakMap<NatsConnection, LogClock>()
 const opened = new WeakMap<NatsConnection, Promise<LogAccess>>()
-
-/** Access to the JetStream of a connection, made once. */
-export function accessLog(connection: NatsConnection): Promise<LogAccess> {
-  let access = opened.get(connection)
-  if (access === undefined) {
-    access = open(connection)
-    opened.set(connection, access)
-  }
-  return access
-}
 
 async function open(connection: NatsConnection): Promise<LogAccess> {
   const { jetstream, jetstreamManager } = await loadJetStream()
@@ -53,53 +58,83 @@ async function open(connection: NatsConnection): Promise<LogAccess> {
   }
 }
 
-/** What the server says of the stream. Throws RelayLogError where it is missing, or the log is away. */
-export async function readInfo({ connection, stream }: ReportLog): Promise<StreamInfo> {
-  const { manager } = await accessLog(connection)
-  try {
-    const info = await manager.streams.info(stream)
+/** A stream of JetStream, which holds reports. */
+export class ReportLog {
+  readonly connection: NatsConnection
+  /** Its name. */
+  readonly stream: string
+  /** The beginning of its subjects. */
+  readonly prefix: string
+
+  constructor({ connection, stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX }: LogOptions) {
+    this.connection = checkConnection(connection)
+    this.stream = checkName('stream', stream)
+    this.prefix = checkPrefix('prefix', prefix)
+  }
+
+  /** Access to the JetStream of the connection, made once. */
+  access(): Promise<LogAccess> {
+    const access = opened.get(this.connection) ?? open(this.connection)
+    opened.set(this.connection, access)
+    return access
+  }
+
+  /** Asks the log. A failure of the library becomes a RelayLogError that names the stream. */
+  async ask<Answer>(request: (access: LogAccess) => Promise<Answer>): Promise<Answer> {
+    const access = await this.access()
+    try {
+      return await request(access)
+    } catch (thrown) {
+      throw streamError(this.stream, thrown)
+    }
+  }
+
+  /** The server's description of the stream. */
+  async info(): Promise<StreamInfo> {
+    const info = await this.ask(({ manager }) => manager.streams.info(this.stream))
     const time = Date.parse(info.ts ?? '')
-    if (!Number.isNaN(time))
-      clocks.set(connection, {
-        ofMonotonic: time - performance.now(),
-        ofWall: time - Date.now(),
-      })
+    const clock = { ofMonotonic: time - performance.now(), ofWall: time - Date.now() }
+    if (!Number.isNaN(time)) clocks.set(this.connection, clock)
     return info
-  } catch (thrown) {
-    throw streamError(stream, thrown)
+  }
+
+  /** The feed's newest message, by the leader of the stream; null where it has none. */
+  newest(feedID: string): Promise<StoredMsg | null> {
+    const query = { last_by_subj: subjectOf(this.prefix, feedID) }
+    return this.ask(({ manager }) =>
+      manager.streams.getMessage(this.stream, query).catch(thrown => {
+        if (isAPIError(thrown, 'noMessage')) return null
+        throw thrown
+      }),
+    )
+  }
+
+  /** The feeds that the log has, sorted. */
+  async feeds(): Promise<readonly string[]> {
+    const options = { subjects_filter: allSubjects(this.prefix) }
+    const { state } = await this.ask(({ manager }) => manager.streams.info(this.stream, options))
+    const subjects = Object.keys(state.subjects ?? {})
+    return subjects.flatMap(subject => feedOf(this.prefix, subject) ?? []).sort()
+  }
+
+  /**
+   * The header with the log's time: a client that reads the log goes by it, as by that of a
+   * service. There is none if the machine has slept, or its wall clock was set, since the log's
+   * last answer: the age of that answer is unknown then.
+   */
+  dateHeader(): Record<string, string> {
+    const clock = clocks.get(this.connection)
+    if (clock === undefined) return {}
+    const time = clock.ofMonotonic + performance.now()
+    if (Math.abs(clock.ofWall + Date.now() - time) > MAX_DRIFT) return {}
+    return { date: new Date(time).toUTCString() }
   }
 }
 
 /** When the log has answered, by its own clock, in milliseconds of Unix time. */
-export function timeOf({ ts }: StreamInfo): number {
+export function timeOf({ ts }: { readonly ts?: string }): number {
   const time = Date.parse(ts ?? '')
   return Number.isNaN(time) ? Date.now() : time
-}
-
-/**
- * The header with the log's time: a client that reads the log goes by it, as by that of a service. None where the machine has slept
- * or its wall clock was set since the log's last answer: nobody knows how long ago that was.
- */
-export function dateHeader({ connection }: ReportLog): Record<string, string> {
-  const clock = clocks.get(connection)
-  if (clock === undefined) return {}
-  const time = clock.ofMonotonic + performance.now()
-  if (Math.abs(clock.ofWall + Date.now() - time) > MAX_DRIFT) return {}
-  return { date: new Date(time).toUTCString() }
-}
-
-/** The error of a request about a stream. */
-export function streamError(stream: string, thrown: unknown): RelayLogError {
-  if (isAPIError(thrown, 10_059))
-    return new RelayLogError(`stream ${stream} does not exist: a relay creates it with create`, {
-      isRetryable: true,
-    })
-  return logError(`stream ${stream} did not answer`, thrown)
-}
-
-/** True for an answer of the server with this code of error. */
-export function isAPIError(thrown: unknown, code: number): boolean {
-  return (thrown as { readonly code?: unknown } | null)?.code === code
 }
 
 /** A connection of `@nats-io/transport-node`, or of another transport of the same library. */
@@ -110,4 +145,41 @@ export function checkConnection(value: unknown): NatsConnection {
   throw new ValidationError(
     'connection must be a connection of NATS, as connect of @nats-io/transport-node opens it',
   )
+}
+
+/** Calls `act` for some items at a time, and returns the results in the order of the items. */
+export async function mapSome<Item, Result>(
+  items: readonly Item[],
+  atATime: number,
+  act: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = []
+  for (let at = 0; at < items.length; at += atATime) {
+    const some = items.slice(at, at + atATime).map(act)
+    // If one fails, the others still wait for the log.
+    await Promise.allSettled(some)
+    results.push(...(await Promise.all(some)))
+  }
+  return results
+}
+
+/**
+ * Tries again until `attempt` succeeds, fails for good, or has failed for too long; the times are
+ * in milliseconds.
+ */
+export async function keepTrying<Value>(
+  attempt: () => Promise<Value>,
+  patience: number,
+  pause: number,
+  isFinal: (thrown: unknown) => boolean,
+): Promise<Value> {
+  const end = performance.now() + patience
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (thrown) {
+      if (isFinal(thrown) || performance.now() > end) throw thrown
+      await new Promise(resolve => setTimeout(resolve, pause))
+    }
+  }
 }

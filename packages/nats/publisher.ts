@@ -1,15 +1,7 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
-import { createLifetime } from 'sluice/core'
-import { RelayLogError } from './errors.js'
+import { createErrorLimit, RelayLogError } from './errors.js'
 import { loadTransport } from './library.js'
-
-/** Publishes messages, many at a time, each until the log has acknowledged it. */
-export interface Publisher {
-  publish(subject: string, data: Uint8Array, id: string, done: (isDuplicate: boolean) => void): void
-  /** Messages that the log has not acknowledged. */
-  readonly pending: number
-  close(): void
-}
+import type { ReportLog } from './log.js'
 
 interface Pending {
   readonly subject: string
@@ -26,60 +18,108 @@ interface Pending {
 const RESEND_AFTER = 5000
 /** Milliseconds after which a message is sent again that the log rejects. */
 const RETRY_AFTER = 500
+/** Milliseconds between two looks for messages that must be sent again. */
 const CHECK_INTERVAL = 250
-/** Milliseconds between two errors of one kind. */
-const ERROR_INTERVAL = 10_000
 
 /**
- * Makes a publisher. The library's own publish waits for each message with a timer and a promise of its own, which costs more than
- * the message; this one has a subscription for all acknowledgements, and one timer.
+ * Publishes messages, many at a time, each until the log has acknowledged it. The library's own
+ * publish waits for each message with a timer and a promise of its own, which costs more than the
+ * message; this one has a subscription for all acknowledgements, and one timer.
  */
-export async function createPublisher(
-  connection: NatsConnection,
-  stream: string,
-  failed: (error: RelayLogError) => void,
-): Promise<Publisher> {
-  const { createInbox, headers } = await loadTransport()
-  const life = createLifetime()
-  const inbox = createInbox(inboxPrefixOf(connection))
-  const waiting = new Map<string, Pending>()
-  const say = limitErrors(stream, failed)
-  let count = 0
-  let isConnected = true
+export class Publisher {
+  readonly #connection: NatsConnection
+  readonly #stream: string
+  readonly #failed: (error: RelayLogError) => void
+  readonly #headers: typeof import('@nats-io/transport-node').headers
+  readonly #inbox: string
+  readonly #subscription: { unsubscribe(): void }
+  readonly #timer: ReturnType<typeof setInterval>
+  readonly #waiting = new Map<string, Pending>()
+  readonly #maySay = createErrorLimit()
+  #count = 0
+  #isConnected = true
+  #isClosed = false
 
-  function send(token: string, message: Pending): void {
+  /** A publisher to a log. `failed` gets an error of a kind once in ten seconds. */
+  static async open(log: ReportLog, failed: (error: RelayLogError) => void): Promise<Publisher> {
+    return new Publisher(log, failed, await loadTransport())
+  }
+
+  constructor(
+    { connection, stream }: ReportLog,
+    failed: (error: RelayLogError) => void,
+    { createInbox, headers }: typeof import('@nats-io/transport-node'),
+  ) {
+    this.#connection = connection
+    this.#stream = stream
+    this.#failed = failed
+    this.#headers = headers
+    this.#inbox = createInbox(inboxPrefixOf(connection))
+    this.#subscription = connection.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => {
+        if (error === null) this.#receive(message)
+      },
+    })
+    this.#timer = setInterval(() => this.#sendAgain(), CHECK_INTERVAL)
+    void this.#watch()
+  }
+
+  /** How many messages the log has not acknowledged. */
+  get pending(): number {
+    return this.#waiting.size
+  }
+
+  publish(
+    subject: string,
+    data: Uint8Array,
+    id: string,
+    done: (isDuplicate: boolean) => void,
+  ): void {
+    const token = (this.#count++).toString(36)
+    const message = { subject, data, id, done, sentAt: 0, isUnanswered: true }
+    this.#waiting.set(token, message)
+    this.#send(token, message)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    this.#subscription.unsubscribe()
+    this.#waiting.clear()
+  }
+
+  #send(token: string, message: Pending): void {
     message.sentAt = performance.now()
     message.isUnanswered = true
     // The library would store what is sent while it is disconnected.
-    if (!isConnected) return
-    const given = headers()
-    given.set('Nats-Msg-Id', message.id)
+    if (!this.#isConnected) return
+    const headers = this.#headers()
+    headers.set('Nats-Msg-Id', message.id)
     try {
-      connection.publish(message.subject, message.data, {
-        reply: `${inbox}.${token}`,
-        headers: given,
-      })
+      const reply = `${this.#inbox}.${token}`
+      this.#connection.publish(message.subject, message.data, { reply, headers })
     } catch (thrown) {
-      say('the log can not be reached', thrown)
+      this.#say('the log can not be reached', thrown)
     }
   }
 
-  function sendAgain(): void {
+  #sendAgain(): void {
     const before = performance.now() - RESEND_AFTER
     let isLate = false
-    for (const [token, message] of waiting) {
+    for (const [token, message] of this.#waiting) {
       if (message.sentAt > before) continue
       isLate ||= message.isUnanswered
-      send(token, message)
+      this.#send(token, message)
     }
-    if (isLate && !connection.isClosed())
-      say(`the log has acknowledged nothing of ${waiting.size} messages for ${RESEND_AFTER} ms`)
+    if (isLate && !this.#connection.isClosed())
+      this.#say(
+        `the log has acknowledged nothing of ${this.pending} messages for ${RESEND_AFTER} ms`,
+      )
   }
 
-  function receive(error: Error | null, { subject, data, headers: status }: Msg): void {
-    if (error !== null) return
-    const token = subject.slice(inbox.length + 1)
-    const message = waiting.get(token)
+  #receive({ subject, data, headers: status }: Msg): void {
+    const token = subject.slice(this.#inbox.length + 1)
+    const message = this.#waiting.get(token)
     if (message === undefined) return
     const answer =
       status?.code === 503 ? { refusal: 'no stream takes the subject' } : readAnswer(data)
@@ -87,74 +127,41 @@ export async function createPublisher(
       message.isUnanswered = false
       message.sentAt = performance.now() - RESEND_AFTER + RETRY_AFTER
       // Another relay has sent the same, and the servers are about to agree on it.
-      if (!answer.refusal.endsWith('is in process')) say(answer.refusal)
+      if (!answer.refusal.endsWith('is in process')) this.#say(answer.refusal)
       return
     }
-    waiting.delete(token)
+    this.#waiting.delete(token)
     message.done(answer.isDuplicate)
   }
 
-  async function watch(): Promise<void> {
-    for await (const { type } of connection.status()) {
-      if (life.signal.aborted) return
-      if (type === 'disconnect') isConnected = false
+  async #watch(): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (this.#isClosed) return
+      if (type === 'disconnect') this.#isConnected = false
       if (type !== 'reconnect') continue
-      isConnected = true
-      for (const [token, message] of waiting) send(token, message)
+      this.#isConnected = true
+      for (const [token, message] of this.#waiting) this.#send(token, message)
     }
   }
 
-  const subscription = connection.subscribe(`${inbox}.*`, { callback: receive })
-  const timer = setInterval(sendAgain, CHECK_INTERVAL)
-  life.defer(() => {
-    clearInterval(timer)
-    subscription.unsubscribe()
-    waiting.clear()
-  })
-  void watch()
-
-  return {
-    publish(subject, data, id, done) {
-      const token = (count++).toString(36)
-      const message = { subject, data, id, done, sentAt: 0, isUnanswered: true }
-      waiting.set(token, message)
-      send(token, message)
-    },
-    get pending() {
-      return waiting.size
-    },
-    close: () => life.end(),
+  #say(what: string, cause?: unknown): void {
+    // The counts in a message make it no other kind.
+    if (!this.#maySay(what.replace(/\d+/g, ''))) return
+    const message = `stream ${this.#stream}: ${what}; it is tried again`
+    const facts = { isRetryable: true, ...(cause === undefined ? {} : { cause }) }
+    this.#failed(new RelayLogError(message, facts))
   }
 }
 
-/** Where a connection has an inbox of its own, it may subscribe to no other. */
+/** The inbox prefix of a connection: a connection with its own may subscribe to no other. */
 function inboxPrefixOf(connection: NatsConnection): string | undefined {
   const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } }
   return options?.inboxPrefix
 }
 
-/** Says an error of a kind at most every ten seconds. */
-function limitErrors(
-  stream: string,
-  failed: (error: RelayLogError) => void,
-): (what: string, cause?: unknown) => void {
-  const saidAt = new Map<string, number>()
-  return function say(what, cause) {
-    const now = performance.now()
-    // The counts in a message make it no other kind.
-    const kind = what.replace(/\d+/g, '')
-    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return
-    saidAt.set(kind, now)
-    const message = `stream ${stream}: ${what}; it is tried again`
-    failed(
-      new RelayLogError(message, { isRetryable: true, ...(cause === undefined ? {} : { cause }) }),
-    )
-  }
-}
-
 const decoder = new TextDecoder()
 
-/** What the log says of a message: whether it had it before, or why it rejects it. */
+/** Reads the log's answer: whether it had the message before, or why it rejects it. */
 function readAnswer(
   data: Uint8Array,
 ): { readonly isDuplicate: boolean } | { readonly refusal: string } {

@@ -1,14 +1,14 @@
 import { asError } from 'sluice/core'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
 import { envelopeOf, type FrameFields } from './frame.js'
-import { accessLog, dateHeader, type ReportLog, readInfo, streamError } from './log.js'
+import { mapSome, type ReportLog } from './log.js'
 import { createPages, type FindPage, findLatest, type ScanOptions } from './scan.js'
-import { allSubjects, feedOf, feedsOfShare, type Share } from './subjects.js'
+import { feedsOfShare, type Share } from './subjects.js'
 
-/** What REST is answered from. */
+/** The log that REST requests are answered from. */
 export interface LogRestParts extends ScanOptions {
   readonly log: ReportLog
-  /** The feeds that are listed are those of this share. */
+  /** Only the feeds of this share are listed. */
   readonly share: Share | undefined
 }
 
@@ -24,8 +24,8 @@ const MAX_PAGE = 10_000
 const AT_A_TIME = 16
 
 /**
- * A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. It settles when the log is asked
- * nothing more, also where its signal aborts.
+ * A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. It
+ * settles when the log is asked nothing more, also where its signal aborts.
  */
 export function createLogFetch(given: LogRestParts): typeof fetch {
   const findPage = createPages(given.log, given)
@@ -38,8 +38,8 @@ export function createLogFetch(given: LogRestParts): typeof fetch {
     try {
       const body = await answer({ ...given, findPage, signal }, path, searchParams)
       if (body === undefined)
-        return failure(404, 'the log has no such report', dateHeader(given.log))
-      const headers = { ...JSON_TYPE, ...dateHeader(given.log) }
+        return failure(404, 'the log has no such report', given.log.dateHeader())
+      const headers = { ...JSON_TYPE, ...given.log.dateHeader() }
       return new Response(body.text, { status: body.isPartial ? 206 : 200, headers })
     } catch (thrown) {
       signal?.throwIfAborted()
@@ -80,12 +80,14 @@ async function answer(
     }
     case '/api/v1/reports/bulk': {
       const feedIDs = parseFeedIDs(query.get('feedIDs'))
-      const reports = await findAllAt(parts, feedIDs, Number(query.get('timestamp')))
+      const time = Number(query.get('timestamp'))
+      const found = await mapSome(feedIDs, AT_A_TIME, feedID => findAt(parts, feedID, time))
+      const reports = found.filter(report => report !== undefined)
       return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
     }
     case '/':
       // It is asked for the time of the log.
-      await readInfo(log)
+      await log.info()
       return undefined
     default:
       return undefined
@@ -93,14 +95,7 @@ async function answer(
 }
 
 async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
-  const { manager } = await accessLog(log.connection)
-  const options = { subjects_filter: allSubjects(log.prefix) }
-  const info = await manager.streams.info(log.stream, options).catch(thrown => {
-    throw streamError(log.stream, thrown)
-  })
-  const feedIDs = Object.keys(info.state.subjects ?? {})
-    .flatMap(subject => feedOf(log.prefix, subject) ?? [])
-    .sort()
+  const feedIDs = await log.feeds()
   const listed = share === undefined ? feedIDs : feedsOfShare(feedIDs, share)
   return { text: JSON.stringify({ feeds: listed.map(feedID => ({ feedID })) }) }
 }
@@ -113,21 +108,6 @@ async function findAt(
 ): Promise<FrameFields | undefined> {
   const [report] = await findPage(feedID, time, 1, signal)
   return report !== undefined && report.validFromTimestamp <= time ? report : undefined
-}
-
-async function findAllAt(
-  parts: Parts,
-  feedIDs: readonly string[],
-  time: number,
-): Promise<readonly FrameFields[]> {
-  const reports: FrameFields[] = []
-  for (let at = 0; at < feedIDs.length; at += AT_A_TIME) {
-    const some = feedIDs.slice(at, at + AT_A_TIME).map(feedID => findAt(parts, feedID, time))
-    // Where one fails, the others are still asking the log.
-    await Promise.allSettled(some)
-    for (const report of await Promise.all(some)) if (report !== undefined) reports.push(report)
-  }
-  return reports
 }
 
 function oneReport(report: FrameFields | undefined): Body | undefined {

@@ -1,13 +1,17 @@
 import type { StoredMsg } from '@nats-io/jetstream'
+import { createDeferred } from 'sluice/core'
 import { feedResolution } from 'sluice/report'
-import { type Position, readBatch } from './batch.js'
+import { streamError } from './errors.js'
 import { type FrameFields, readFrame } from './frame.js'
-import { type ReportLog, streamError } from './log.js'
-import { CLOCK_MARGIN, readNewest } from './newest.js'
+import { CLOCK_MARGIN, type ReportLog } from './log.js'
+import { subjectOf } from './subjects.js'
 
 /** How a log is searched for reports of a time. */
 export interface ScanOptions {
-  /** Milliseconds by which a report may be published later than it was observed, where it is looked for. */
+  /**
+   * Milliseconds by which a report may be published later than it was observed, where it is looked
+   * for.
+   */
   readonly maxPublishDelay: number
 }
 
@@ -39,9 +43,10 @@ interface Found {
 }
 
 /**
- * Finds the reports of a feed from a time on, ascending, at most `limit`. The order of publishing is not that of observation: it
- * reads on until each report on the page follows on the one before it, or what is missing would be later than `maxPublishDelay`. It
- * remembers where the next page begins, so that each message is read once by whoever reads page after page.
+ * Finds the reports of a feed from a time on, ascending, at most `limit`. The order of publishing
+ * is not that of observation: it reads on until each report on the page follows on the one before
+ * it, or what is missing would be later than `maxPublishDelay`. It remembers where the next page
+ * begins, so that each message is read once by whoever reads page after page.
  */
 export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): FindPage {
   /** Where in the log the page of a feed and a time begins. */
@@ -87,7 +92,10 @@ export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): F
   }
 }
 
-/** The number of the first message that was read and is later than the page; `next` where there is none. */
+/**
+ * The number of the first message that was read and is later than the page; `next` where there is
+ * none.
+ */
 function firstAfter(found: readonly Found[], end: FrameFields | undefined, next: number): number {
   const time = end?.observationsTimestamp ?? -1
   return found.reduce(
@@ -102,7 +110,7 @@ export async function findLatest(
   feedID: string,
   signal?: AbortSignal,
 ): Promise<FrameFields | undefined> {
-  const newest = await readNewest(log, feedID)
+  const newest = await log.newest(feedID)
   if (newest === null) return undefined
   const start = new Date(Math.max(0, newest.time.getTime() - NEWEST_MARGIN))
   const isEnd = createEndCheck(log, feedID, start)
@@ -148,8 +156,8 @@ function isWhole(page: readonly FrameFields[], start: number): boolean {
 }
 
 /**
- * Checks that the log ends where a batch did: the server nearest to us has answered, and after a restart it may be behind. Where it
- * is, it is given time; false says that there is more to read.
+ * Checks that the log ends where a batch did: after a restart, the server that answered may be
+ * behind the others. Gives that server time, and returns false if there is more to read.
  */
 function createEndCheck(
   log: ReportLog,
@@ -159,7 +167,7 @@ function createEndCheck(
   const end = performance.now() + PATIENCE
   let newest: StoredMsg | null | undefined
   return async function isEnd(next) {
-    if (newest === undefined) newest = await readNewest(log, feedID)
+    if (newest === undefined) newest = await log.newest(feedID)
     if (newest === null) return true
     if (next === undefined ? newest.time < since : newest.seq < next) return true
     if (performance.now() > end)
@@ -171,4 +179,81 @@ function createEndCheck(
 
 function position(from: Position): number | undefined {
   return 'seq' in from ? from.seq : undefined
+}
+
+/** Where messages are read from. */
+type Position = { readonly start_time: Date } | { readonly seq: number }
+
+/** Milliseconds that the log may take for one batch. */
+const TIMEOUT = 10_000
+/**
+ * A server of these versions never answers again once it has read a batch while it stored a
+ * message.
+ */
+const HANGING = new Set(['2.12.0', '2.12.1'])
+
+/**
+ * The feed's messages from a position on, at most `batch`. Any server with a copy of the stream
+ * answers, and it may be behind the others: fewer messages don't prove that there are no more.
+ * Nothing more is asked of the log once the signal has aborted.
+ */
+async function readBatch(
+  log: ReportLog,
+  feedID: string,
+  from: Position,
+  batch: number,
+  signal?: AbortSignal,
+): Promise<readonly StoredMsg[]> {
+  signal?.throwIfAborted()
+  const subject = subjectOf(log.prefix, feedID)
+  const { info } = log.connection
+  return info === undefined || HANGING.has(info.version)
+    ? readEach(log, subject, from, batch, signal)
+    : readAtOnce(log, subject, from, batch)
+}
+
+async function readEach(
+  log: ReportLog,
+  subject: string,
+  from: Position,
+  batch: number,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoredMsg[]> {
+  const messages: StoredMsg[] = []
+  let at = from
+  while (messages.length < batch) {
+    signal?.throwIfAborted()
+    const query = { ...at, next_by_subj: subject } as never
+    const message = await log.ask(({ manager }) => manager.direct.getMessage(log.stream, query))
+    if (message === null) break
+    messages.push(message)
+    at = { seq: message.seq + 1 }
+  }
+  return messages
+}
+
+function readAtOnce(
+  log: ReportLog,
+  subject: string,
+  from: Position,
+  batch: number,
+): Promise<readonly StoredMsg[]> {
+  return log.ask(({ manager }) => {
+    const messages: StoredMsg[] = []
+    const { promise, resolve, reject } = createDeferred<readonly StoredMsg[]>()
+    const timer = setTimeout(() => reject(new Error(`nothing within ${TIMEOUT} ms`)), TIMEOUT)
+    // With a callback, the library ends its subscription.
+    const callback = (done: { readonly err?: Error } | null, message: StoredMsg): void => {
+      if (done === null) messages.push(message)
+      else if (done.err === undefined || isNothing(done.err)) resolve(messages)
+      else reject(done.err)
+    }
+    const query = { ...from, next_by_subj: subject, batch, callback }
+    manager.direct.getBatch(log.stream, query as never).catch(reject)
+    return promise.finally(() => clearTimeout(timer))
+  })
+}
+
+function isNothing(error: Error): boolean {
+  return (error as { readonly code?: unknown }).code === 404
 }

@@ -1,7 +1,7 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
-import { checkNumber, checkOptions, type OptionNames } from 'sluice/core'
-import { RelayLogError, logError } from './errors.js'
-import { accessLog, isAPIError, type ReportLog, readInfo } from './log.js'
+import { number, readOptions, type Schema, withDefault } from 'sluice/core'
+import { isAPIError, logError, RelayLogError } from './errors.js'
+import { keepTrying, type ReportLog } from './log.js'
 import { allSubjects } from './subjects.js'
 
 /** How a stream is created that does not exist. */
@@ -14,9 +14,15 @@ export interface CreateOptions {
   readonly bytes?: number
 }
 
-const names: OptionNames<CreateOptions> = { replicas: true, hours: true, bytes: true }
+const schema = {
+  replicas: withDefault(1, number({ min: 1, max: 5, whole: true })),
+  hours: withDefault(24, number({ min: 1, max: 87_600 })),
+  bytes: withDefault(8_589_934_592, number({ min: 1_048_576, whole: true })),
+} satisfies Schema<CreateOptions>
 
-/** Minutes in which the log recognises a report that it has: a relay that was away sends some again. */
+/**
+ * Minutes in which the log recognises a report that it has: a relay that was away sends some again.
+ */
 const DUPLICATE_MINUTES = 10
 const LEAST_DUPLICATE_MINUTES = 2
 const MINUTE = 60_000_000_000
@@ -24,61 +30,59 @@ const HOUR = 60 * MINUTE
 /** A report is about 1500 bytes as a frame. */
 const LEAST_MESSAGE = 65_536
 
-/** Milliseconds for which a log that gives no answer is asked again: its servers may be electing a leader. */
+/**
+ * Milliseconds for which a log that gives no answer is asked again: its servers may be electing a
+ * leader.
+ */
 const PATIENCE = 30_000
 const RETRY_AFTER = 250
-/** The code of a server that knows no leader. */
-const NO_LEADER = 10_008
 
-/** Makes sure that the stream is there and serves. Throws RelayLogError that names the setting which does not. */
-export async function prepareStream(
+/**
+ * Makes sure that the stream is there and serves. Throws RelayLogError that names the setting which
+ * does not.
+ */
+export function prepareStream(
   log: ReportLog,
-  create: CreateOptions | undefined,
+  create: Required<CreateOptions> | undefined,
 ): Promise<StreamInfo> {
-  const end = performance.now() + PATIENCE
-  for (;;) {
-    try {
-      return await checkStream(log, create)
-    } catch (thrown) {
-      if (!isWithoutLeader(thrown) || performance.now() > end) throw thrown
-      await new Promise(resolve => setTimeout(resolve, RETRY_AFTER))
-    }
-  }
+  return keepTrying(
+    () => checkStream(log, create),
+    PATIENCE,
+    RETRY_AFTER,
+    thrown => {
+      const { cause } = thrown as { readonly cause?: unknown }
+      return (cause as Error | undefined)?.name !== 'TimeoutError' && !isAPIError(cause, 'noLeader')
+    },
+  )
 }
 
-function isWithoutLeader(thrown: unknown): boolean {
-  const { cause } = thrown as { readonly cause?: unknown }
-  return (cause as Error | undefined)?.name === 'TimeoutError' || isAPIError(cause, NO_LEADER)
-}
-
-async function checkStream(log: ReportLog, create: CreateOptions | undefined): Promise<StreamInfo> {
-  let info: StreamInfo
-  try {
-    info = await readInfo(log)
-  } catch (thrown) {
+async function checkStream(
+  log: ReportLog,
+  create: Required<CreateOptions> | undefined,
+): Promise<StreamInfo> {
+  const info = await log.info().catch(thrown => {
     const isMissing = /does not exist/.test((thrown as Error).message)
     if (create === undefined || !isMissing) throw thrown
-    info = await createStream(log, create)
-  }
+    return createStream(log, create)
+  })
   const wrong = wrongSettings(info.config, log.prefix)
   if (wrong.length === 0) return info
   throw new RelayLogError(`stream ${log.stream} does not serve: ${wrong.join('; ')}`)
 }
 
-export function checkCreate(value: boolean | CreateOptions | undefined): CreateOptions | undefined {
+/** Checks the option `create` of a relay; undefined if no stream is to be created. */
+export function checkCreate(
+  value: boolean | CreateOptions | undefined,
+): Required<CreateOptions> | undefined {
   if (value === undefined || value === false) return undefined
-  const options = checkOptions('create', value === true ? {} : value, names)
-  const { replicas = 1, hours = 24, bytes = 8_589_934_592 } = options
-  return {
-    replicas: checkNumber('create.replicas', replicas, { min: 1, max: 5, whole: true }),
-    hours: checkNumber('create.hours', hours, { min: 1, max: 87_600 }),
-    bytes: checkNumber('create.bytes', bytes, { min: 1_048_576, whole: true }),
-  }
+  return readOptions('create', value === true ? {} : value, schema, 'create.')
 }
 
-async function createStream(log: ReportLog, create: CreateOptions): Promise<StreamInfo> {
-  const { manager } = await accessLog(log.connection)
-  const { replicas = 1, hours = 24, bytes = -1 } = create
+async function createStream(
+  log: ReportLog,
+  { replicas, hours, bytes }: Required<CreateOptions>,
+): Promise<StreamInfo> {
+  const { manager } = await log.access()
   try {
     return await manager.streams.add({
       name: log.stream,
@@ -94,7 +98,7 @@ async function createStream(log: ReportLog, create: CreateOptions): Promise<Stre
     })
   } catch (thrown) {
     // Another relay was faster.
-    if (isAPIError(thrown, 10_058)) return readInfo(log)
+    if (isAPIError(thrown, 'streamExists')) return log.info()
     throw logError(`stream ${log.stream} could not be created`, thrown)
   }
 }

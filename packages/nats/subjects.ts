@@ -1,8 +1,9 @@
 import {
   checkNumber,
-  checkOptions,
   checkText,
-  type OptionNames,
+  number,
+  readOptions,
+  type Schema,
   ValidationError,
 } from 'sluice/core'
 import { checkObject } from 'sluice/internal'
@@ -20,7 +21,10 @@ export interface Share {
   readonly of: number
 }
 
-const shareNames: OptionNames<Share> = { index: true, of: true }
+const shareSchema = {
+  index: number({ min: 0, whole: true }),
+  of: number({ min: 1, max: 65_536, whole: true }),
+} satisfies Schema<Share>
 
 /** The subject of a feed's reports: `PREFIX.VERSION.FEED`. */
 export function subjectOf(prefix: string, feedID: string): string {
@@ -37,7 +41,7 @@ export function feedPart(subject: string): string {
   return subject.slice(subject.lastIndexOf('.') + 1)
 }
 
-/** The subject under which the workers of one queue alone get a feed's reports again. */
+/** The subject under which only the workers of one queue get a feed's reports again. */
 export function againSubject(prefix: string, queue: string, feedID: string): string {
   return `${prefix}.${queue}-again.${feedID}`
 }
@@ -64,15 +68,15 @@ function hash(text: string): number {
   let value = 0x811c_9dc5
   for (let at = 0; at < text.length; at++)
     value = Math.imul(value ^ text.charCodeAt(at), 0x0100_0193)
-  // The low bits of FNV alone are poor.
+  // The low bits of FNV are poor.
   return (value ^ (value >>> 15)) >>> 0
 }
 
+/** Checks a share of the feeds. */
 export function checkShare(value: Share): Share {
-  const { index, of } = checkOptions('share', checkObject('share', value), shareNames)
-  checkNumber('share.of', of, { min: 1, max: 65_536, whole: true })
-  checkNumber('share.index', index, { min: 0, max: of - 1, whole: true })
-  return { index, of }
+  const share = readOptions('share', checkObject('share', value), shareSchema, 'share.')
+  checkNumber('share.index', share.index, { min: 0, max: share.of - 1 })
+  return share
 }
 
 /** A name that NATS takes for a stream, a bucket or a consumer. */
@@ -83,7 +87,7 @@ export function checkName(field: string, value: unknown): string {
   return name
 }
 
-/** What subjects begin with: names, separated by dots. */
+/** The beginning of subjects: names, separated by dots. */
 export function checkPrefix(field: string, value: unknown): string {
   const prefix = checkText(field, value)
   if (!/^[\w-]+(\.[\w-]+)*$/.test(prefix) || prefix.length > 64)

@@ -1,12 +1,12 @@
 import type { Plugin } from 'sluice/client'
-import { checkOptions, type OptionNames } from 'sluice/core'
+import { checkOptions } from 'sluice/core'
 import { type ContinuityOptions, continuity } from 'sluice/plugins/continuity'
 import { allDecoders, type DecodedReport, decoders } from 'sluice/plugins/decoders'
 import { dedup } from 'sluice/plugins/dedup'
 import { type LoggingConfig, logging } from 'sluice/plugins/logging'
 import { retry } from 'sluice/plugins/retry'
 import { type VerifyOptions, verify } from 'sluice/plugins/verify'
-import { queueDeliveries } from './queue-deliveries.js'
+import { queueDeliveries } from './queue-worker.js'
 
 /** Milliseconds of missing reports that are fetched: asking the log costs the service nothing. */
 const MAX_BACKFILL = 86_400_000
@@ -15,22 +15,27 @@ const MAX_BACKFILL = 86_400_000
 export interface QueuePresetOptions {
   /** How signatures are verified, and who may sign. @default they are not verified */
   readonly verify?: VerifyOptions
-  /** Where log lines go, and how many. @default nothing is logged */
+  /** The target and the level of log lines. @default nothing is logged */
   readonly logging?: LoggingConfig
 }
 
 /** Options of `workerPreset`. */
 export interface WorkerPresetOptions extends QueuePresetOptions {
-  /** How missing reports are fetched from the log, of a day unless this says otherwise, and in which order reports come. */
+  /**
+   * How missing reports are fetched from the log, of a day unless this says otherwise, and in which
+   * order reports come.
+   */
   readonly continuity?: ContinuityOptions
 }
 
-const queueNames: OptionNames<QueuePresetOptions> = { verify: true, logging: true }
-const workerNames: OptionNames<WorkerPresetOptions> = { ...queueNames, continuity: true }
+const queueNames = { verify: true, logging: true }
 
-/** The default preset for a client of the log: without credentials, and without what spares the service. */
+/**
+ * The default preset for a client of the log: without credentials, and without what spares the
+ * service.
+ */
 export function workerPreset(given?: WorkerPresetOptions): readonly Plugin<DecodedReport>[] {
-  const options = checkOptions('workerPreset', given, workerNames)
+  const options = checkOptions('workerPreset', given, { ...queueNames, continuity: true })
   return [
     logging(options.logging),
     decoders(...allDecoders),

@@ -13,7 +13,10 @@ import {
   type Strike,
 } from './rules.js'
 
-/** The first request of a connection; all undefined before its head is complete, or if it is not HTTP. */
+/**
+ * The first request of a connection; all undefined before its head is complete, or if it is not
+ * HTTP.
+ */
 export interface RequestHead {
   /** Upper case: `GET`. */
   readonly method: string | undefined
@@ -39,7 +42,7 @@ export interface ProxyConnection extends RequestHead {
   readonly bytesDown: number
 }
 
-/** A longer head is none of HTTP. */
+/** The bytes of the longest head that is taken for HTTP. */
 const maxHeadBytes = 65_536
 
 function parseHead(head: string): RequestHead {
@@ -127,7 +130,10 @@ export class Connection implements PipeOwner {
     return !this.#isResetting
   }
 
-  /** Applies the rules of the opening, starts the timers of the timed rules, and connects the upstream. */
+  /**
+   * Applies the rules of the opening, starts the timers of the timed rules, and connects the
+   * upstream.
+   */
   start(): void {
     this.note('open')
     for (const rule of this.script.opening()) this.strike({ rule })

@@ -11,14 +11,17 @@ interface FrameSpan {
 const empty = Buffer.alloc(0)
 const upgrade = Buffer.from('HTTP/1.1 101')
 const headEnd = Buffer.from('\r\n\r\n')
-/** A longer head is none of HTTP. */
+/** The bytes of the longest head that is taken for HTTP. */
 const maxHeadBytes = 65_536
 
 const minHeaderBytes = 2
 const maskBytes = 4
 const firstControlOpcode = 8
 
-/** The lengths of a frame's header and payload (RFC 6455, 5.2); undefined while the header is incomplete. */
+/**
+ * The lengths of a frame's header and payload (RFC 6455, 5.2); undefined while the header is
+ * incomplete.
+ */
 function measure(bytes: Buffer): { header: number; payload: number } | undefined {
   if (bytes.length < minHeaderBytes) return undefined
   const second = bytes[1] as number
@@ -34,7 +37,10 @@ function measure(bytes: Buffer): { header: number; payload: number } | undefined
   return { header, payload }
 }
 
-/** Finds the frames among a server's bytes, from the response on. A response other than 101 has no frames. */
+/**
+ * Finds the frames among a server's bytes, from the response on. A response other than 101 has no
+ * frames.
+ */
 export class FrameReader {
   #state: 'head' | 'frames' | 'other' = 'head'
   #buffered: Buffer = empty
@@ -87,7 +93,10 @@ export class FrameReader {
     return undefined
   }
 
-  /** Adds the frames from an index on to `frames`. Returns the end of the bytes whose frames are known. */
+  /**
+   * Adds the frames from an index on to `frames`. Returns the end of the bytes whose frames are
+   * known.
+   */
   #findFrames(bytes: Buffer, from: number, frames: FrameSpan[]): number {
     let at = from
     for (;;) {
@@ -111,7 +120,9 @@ export class BitFlips {
   readonly #corruptRate: () => number
   readonly #onFlip: (at: number, strike: Strike | undefined) => void
   readonly #flips = new Map<number, { mask: number; strike: Strike | undefined }>()
-  /** The next flip of the rate is drawn ahead, so that it does not depend on how bytes are chunked. */
+  /**
+   * The next flip of the rate is drawn ahead, so that it does not depend on how bytes are chunked.
+   */
   #nextFlip = Number.POSITIVE_INFINITY
   #rate = 0
 

@@ -44,31 +44,31 @@ export interface FaultProxy {
   /** The latest events, in order. */
   log(): ProxyEvent[]
   /**
-   * Changes the faults of all connections, open and to come. Settles once they apply: at once, except for `refuse:
-   * false`.
+   * Changes the faults of all connections, open and to come. Settles once they apply: at once,
+   * except for `refuse: false`.
    */
   set(settings: ProxySettings): Promise<void>
   /** Resets open connections, on both sides: `ECONNRESET`. Returns how many. */
   reset(which?: WhichConnections): number
   /**
-   * Ends one direction of open connections with a FIN and drops what it still sends; the other one goes on. The default
-   * is the server's. Returns how many.
+   * Ends one direction of open connections with a FIN and drops what it still sends; the other one
+   * goes on. The default is the server's. Returns how many.
    */
   halfClose(which?: WhichConnections, options?: FaultOptions): number
   /**
-   * Lets nothing through, not even an end, while sockets stay open; the default is both directions. Without `which` it
-   * applies to connections to come as well: they are accepted, and the upstream is not connected. The returned function
-   * ends it and sends the queued bytes.
+   * Lets nothing through, not even an end, while sockets stay open; the default is both directions.
+   * Without `which` it applies to connections to come as well: they are accepted, and the upstream
+   * is not connected. The returned function ends it and sends the queued bytes.
    */
   blackhole(which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Limits the bytes per second; the default is both directions. Without `which` it applies to connections to come as
-   * well. The returned function ends it.
+   * Limits the bytes per second; the default is both directions. Without `which` it applies to
+   * connections to come as well. The returned function ends it.
    */
   drip(bytesPerSecond: number, which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is the server's.
-   * Returns how many connections.
+   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is
+   * the server's. Returns how many connections.
    */
   corrupt(which?: WhichConnections, options?: FaultOptions & { readonly bits?: number }): number
   /** Ends everything, for good. */
@@ -113,7 +113,10 @@ class Connections {
     return found.length
   }
 
-  /** Applies a fault until the returned function is called; without `which`, to connections to come as well. */
+  /**
+   * Applies a fault until the returned function is called; without `which`, to connections to come
+   * as well.
+   */
   applyLasting(which: WhichConnections | undefined, fault: Fault): () => void {
     const releases = new Map(this.find(which).map(each => [each, each.apply(fault)]))
     if (which === undefined) this.#lasting.set(fault, releases)
@@ -130,7 +133,8 @@ function directionIn(method: string, options: FaultOptions | undefined, usual: D
 }
 
 /**
- * Starts a TCP proxy on loopback, in front of any host and port. Its methods or a script cause faults of connections.
+ * Starts a TCP proxy on loopback, in front of any host and port. Its methods or a script cause
+ * faults of connections.
  *
  * @throws {ValidationError} an option, or a field of a rule, is invalid
  * @example

@@ -1,6 +1,6 @@
 import type { Direction } from './rules.js'
 
-/** What a proxy has observed or done. */
+/** An observation or an action of a proxy. */
 export type ProxyEventName =
   /** A client has connected. */
   | 'open'
@@ -14,7 +14,10 @@ export type ProxyEventName =
   | 'error'
   /** Both sides are closed; `bytes` counts those that went down. */
   | 'close'
-  /** The faults; `release` ends one that lasts. The byte that `corrupt` changed comes after `bytes` others. */
+  /**
+   * The faults; `release` ends one that lasts. The byte that `corrupt` changed comes after `bytes`
+   * others.
+   */
   | 'reset'
   | 'half-close'
   | 'blackhole'
@@ -33,7 +36,7 @@ export interface ProxyEvent {
   readonly at: number
   /** The connection's number, from 1; undefined for events of the proxy as a whole. */
   readonly connection: number | undefined
-  /** What happened. */
+  /** The observation or the action. */
   readonly event: ProxyEventName
   /** The direction that it affects. */
   readonly direction: Direction | 'both' | undefined

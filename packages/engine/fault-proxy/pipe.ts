@@ -5,7 +5,10 @@ import type { EventDetails, ProxyEventName } from './log.js'
 import { sumToxics, type Toxics } from './options.js'
 import type { ConnectionScript, Direction, Strike } from './rules.js'
 
-/** Milliseconds that a receiver has for reading: Node reports a reset as a plain end if bytes are still unread. */
+/**
+ * Milliseconds that a receiver has for reading: Node reports a reset as a plain end if bytes are
+ * still unread.
+ */
 const readMs = 20
 /** Beyond this, bytes stay with the sender. */
 const maxQueuedBytes = 1024 * 1024
@@ -67,7 +70,7 @@ export interface PipeOwner {
 
 /** One direction of a connection. Bytes, faults, ends and resets keep their order. */
 export class Pipe {
-  /** The toxics of this direction of this connection alone. */
+  /** The toxics of this direction of this connection, beside those of the proxy. */
   readonly toxics: Set<Partial<Toxics>> = new Set()
   /** How many bytes have gone through. */
   bytes = 0
@@ -88,7 +91,10 @@ export class Pipe {
   #resetting: NodeJS.Timeout | undefined
   #isEnded = false
 
-  /** A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has any. */
+  /**
+   * A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has
+   * any.
+   */
   constructor(
     direction: Direction,
     from: Socket,

@@ -22,9 +22,9 @@ const kinds = ['reset', 'half-close', 'blackhole', 'drip', 'latency', 'corrupt']
 export type FaultKind = (typeof kinds)[number]
 
 /**
- * One rule of a script: where it strikes, and what happens there. Without `frame`, `afterBytes` and `afterMs` it
- * strikes when the connection is accepted, before the upstream is connected. Equal seeds and scripts decide alike for
- * equal connections, frames and bytes.
+ * One rule of a script: where it strikes, and what happens there. Without `frame`, `afterBytes` and
+ * `afterMs` it strikes when the connection is accepted, before the upstream is connected. Equal
+ * seeds and scripts decide alike for equal connections, frames and bytes.
  */
 export interface FaultRule {
   /** The fault to cause. */
@@ -32,22 +32,25 @@ export interface FaultRule {
   /** The connection, by its order of arrival, from 1. @default every connection */
   readonly connection?: number
   /**
-   * The data frame of the server, from 1, of a WebSocket without TLS. Pings, pongs and closes are not counted, as their
-   * number depends on timing.
+   * The data frame of the server, from 1, of a WebSocket without TLS. Pings, pongs and closes are
+   * not counted, as their number depends on timing.
    */
   readonly frame?: number
   /**
-   * Whether it strikes before the frame's first byte, in the middle of its payload, or after its last byte; not for
-   * corrupt, which affects the whole payload. @default 'start'
+   * Whether it strikes before the frame's first byte, in the middle of its payload, or after its
+   * last byte; not for corrupt, which affects the whole payload. @default 'start'
    */
   readonly at?: 'start' | 'middle' | 'end'
-  /** Strikes after this many bytes of the direction, HTTP heads included; for both, the bytes of the server. */
+  /**
+   * Strikes after this many bytes of the direction, HTTP heads included; for both, the bytes of the
+   * server.
+   */
   readonly afterBytes?: number
   /** Strikes this many ms after the connection was accepted. */
   readonly afterMs?: number
   /**
-   * Strikes again after every further N frames, bytes or ms; without these, at every Nth connection from `connection`
-   * on. @default once in a connection
+   * Strikes again after every further N frames, bytes or ms; without these, at every Nth connection
+   * from `connection` on. @default once in a connection
    */
   readonly every?: number
   /** How often it strikes at most, in all connections together. @default Infinity */
@@ -55,9 +58,9 @@ export interface FaultRule {
   /** The chance that it strikes where it could, 0 to 1. @default 1 */
   readonly probability?: number
   /**
-   * The direction it is for. A reset always affects both: the direction says which bytes `afterBytes` counts. A corrupt
-   * rule with `frame` is 'down'; with `afterBytes` it is 'up' or 'down'. @default 'both' for blackhole, drip and
-   * latency, 'down' for half-close and corrupt
+   * The direction it is for. A reset always affects both: the direction says which bytes
+   * `afterBytes` counts. A corrupt rule with `frame` is 'down'; with `afterBytes` it is 'up' or
+   * 'down'. @default 'both' for blackhole, drip and latency, 'down' for half-close and corrupt
    */
   readonly direction?: Directions
   /** How long a blackhole, drip or latency lasts, in ms. @default as long as the connection */
@@ -68,14 +71,16 @@ export interface FaultRule {
   readonly latencyMs?: number
   /** Varies the delay at random by up to this many ms. @default 0 */
   readonly jitterMs?: number
-  /** In how many bytes a bit flips: bytes of the frame's payload, or else the next bytes. @default 1 */
+  /**
+   * In how many bytes a bit flips: bytes of the frame's payload, or else the next bytes. @default 1
+   */
   readonly bits?: number
 }
 
 /** A rule with its defaults. */
 export interface Rule
   extends Required<Omit<FaultRule, 'connection' | 'frame' | 'afterBytes' | 'afterMs' | 'every'>> {
-  /** What `first` and `every` count. */
+  /** The unit of `first` and `every`. */
   readonly unit: 'connection' | 'frame' | 'bytes' | 'ms'
   readonly first: number
   /** 0 if it strikes only once. */
@@ -215,7 +220,10 @@ export function nextPlace({ first, every }: Rule, last: number): number | undefi
   return every > 0 ? first + (Math.floor((last - first) / every) + 1) * every : undefined
 }
 
-/** A script's decisions. Each rule has its own chance per connection; `times` counts across connections. */
+/**
+ * A script's decisions. Each rule has its own chance per connection; `times` counts across
+ * connections.
+ */
 export function createScript(
   rules: readonly Rule[],
   seed: number,

@@ -1,34 +1,29 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Log } from 'sluice/core'
-import {
-  checkNumber,
-  checkOptions,
-  checkText,
-  createLifetime,
-  type Lifetime,
-  onAbort,
-} from 'sluice/core'
+import { createLifetime, onAbort, ValidationError } from 'sluice/core'
 import {
   type Answer,
   asyncDispose,
+  foreignCause,
   HTTPError,
   jsonAnswer,
   writeAnswer,
   writeRawAnswer,
 } from 'sluice/internal'
-import { checkConnection, type ReportLog } from '../log.js'
-import { checkName, checkPrefix, DEFAULT_PREFIX, DEFAULT_STREAM, subjectOf } from '../subjects.js'
-import { followLog, type LogTail } from '../tail.js'
+import { ReportLog } from '../log.js'
+import { followLog, type LogTail } from '../log-connection.js'
+import { subjectOf } from '../subjects.js'
 import { natsWire } from '../wire.js'
-import { authorize } from './authorization.js'
-import { goneSignal } from './hang-up.js'
-import { listen } from './listen.js'
-import { checkLimits, checkTLS, type GatewayOptions, optionNames } from './options.js'
-import { createOrigins, type Origins } from './origins.js'
-import { createPages, type PageCounts, type Pages } from './pages.js'
-import { errorResponse, away, checkFeeds, createRequests, type Requests } from './requests.js'
-import { openTokens, type TokenList } from './tokens.js'
+import {
+  AllowedOrigins,
+  checkGatewayOptions,
+  type GatewayOptions,
+  type GatewaySettings,
+} from './options.js'
+import { type PageCounts, Pages } from './pages.js'
+import { away, checkFeeds, errorResponse, goneSignal, Requests } from './requests.js'
+import { authorize, openTokens, type TokenList } from './tokens.js'
 
 /** Counts of a gateway. */
 export interface GatewayMetrics extends PageCounts {
@@ -42,7 +37,7 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string
   /** Where it opens streams: the `wsEndpoint` of its clients. */
   readonly wsURL: string
-  /** What has been counted so far, as a copy. */
+  /** The counts so far, as a copy. */
   getMetrics(): GatewayMetrics
   /** Closes all streams, and the server. Idempotent. */
   close(): Promise<void>
@@ -50,65 +45,63 @@ export interface Gateway extends AsyncDisposable {
 
 const STREAM_PATH = '/api/v1/ws'
 const HEALTH_PATH = '/health'
+/** Milliseconds between two checks of the tokens of open streams, and between two pings. */
 const TOKEN_INTERVAL = 1000
 const PING_INTERVAL = 30_000
-/** Milliseconds for which the list of the log's feeds holds, where a feed is not in it. */
-const LIST_LIFETIME = 2000
+/** Characters of a path that a line of the log shows. */
 const MAX_LOGGED_PATH = 100
-/** Connections beside those of streams. */
+/** Connections for requests, beside the connections of streams. */
 const SPARE_CONNECTIONS = 256
-
-interface Parts {
-  readonly log: Log
-  readonly tokens: () => TokenList
-  readonly origins: Origins
-  readonly pages: Pages
-  readonly requests: Requests
-  readonly tail: LogTail
-  readonly prefix: string
-  readonly maxFeeds: number
-}
+/** Streams name their feeds in the URL, at 67 bytes each. */
+const MAX_HEAD = 24_576
+/** Milliseconds for the headers of a request to arrive, and for all of it. */
+const HEAD_TIMEOUT = 5000
+const REQUEST_TIMEOUT = 10_000
+/**
+ * Milliseconds without a byte read or written, after which a connection is closed that is no
+ * stream.
+ */
+const IDLE_TIMEOUT = 30_000
+/** Milliseconds for streams to answer their close frames. */
+const PATIENCE = 1000
 
 /**
- * Serves a log to pages, as the service serves it: streams over WebSockets, and the REST requests, each with a token of the
- * gateway's own. One consumer of the log serves all of them.
+ * Serves a log to pages, as the service serves it: streams over WebSockets, and the REST requests,
+ * each with a token of the gateway's own. One consumer of the log serves all of them.
  */
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
-  const options = checkOptions('createGateway', given, optionNames)
-  const reports: ReportLog = {
-    connection: checkConnection(options.connection),
-    stream: checkName('stream', options.stream ?? DEFAULT_STREAM),
-    prefix: checkPrefix('prefix', options.prefix ?? DEFAULT_PREFIX),
-  }
-  const { log = {}, maxPublishDelay } = options
-  const { stream, prefix } = reports
-  const limits = checkLimits(options.limits)
-  const origins = createOrigins(options.origins ?? [])
-  const tokens = openTokens(options.tokens, log)
-  const host = checkText('host', options.host ?? '127.0.0.1')
-  const port = checkNumber('port', options.port ?? 0, { min: 0, max: 65_535, whole: true })
-  const tls = options.tls && checkTLS(options.tls)
-  const wire = natsWire(options.connection, {
-    stream,
-    prefix,
+  const settings = checkGatewayOptions(given)
+  const { connection, limits, log, maxPublishDelay } = settings
+  const tokens = openTokens(settings.tokens, log)
+  const reports = new ReportLog(settings)
+  const wire = natsWire(connection, {
+    ...{ stream: reports.stream, prefix: reports.prefix },
     ...(maxPublishDelay === undefined ? {} : { maxPublishDelay }),
   })
-
   const life = createLifetime()
-  const pages = createPages(limits, message => log.info?.(message))
+  const pages = new Pages(limits, message => log.info?.(message))
   const tail = await followLog(reports, {
-    report: pages.send,
+    report: (subject, data) => pages.send(subject, data),
     failed: error => log.warn?.(error.message),
   })
   life.defer(() => tail.close())
-  const requests = createRequests(wire, { ...limits, feeds: limits.feedsPerConnection })
-  const maxFeeds = limits.feedsPerConnection
-  const serving = createServing({ log, tokens, origins, pages, requests, tail, prefix, maxFeeds })
+  const requests = new Requests(wire, limits)
+  const serving = new GatewayServer(settings, reports.prefix, tokens, pages, requests, tail)
   try {
-    const maxConnections = limits.connections + SPARE_CONNECTIONS
-    const { url, end } = await listen({ host, port, tls, maxConnections, ...serving })
-    watch(life, pages, tokens)
-    const close = createClose(life, pages, end)
+    const server = await createHTTPServer(settings, serving)
+    const { url, end } = await listen(server, settings)
+    const timers = [
+      setInterval(() => pages.checkTokens(tokens()), TOKEN_INTERVAL),
+      setInterval(() => pages.ping(), PING_INTERVAL),
+    ]
+    life.defer(() => timers.forEach(clearInterval))
+    let closing: Promise<void> | undefined
+    const close = (): Promise<void> => {
+      life.end()
+      if (closing === undefined) pages.close()
+      closing ??= end()
+      return closing
+    }
     return {
       url,
       wsURL: url.replace(/^http/, 'ws'),
@@ -122,143 +115,167 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   }
 }
 
-function createClose(life: Lifetime, pages: Pages, end: () => Promise<void>): () => Promise<void> {
-  let closing: Promise<void> | undefined
-  return function close() {
-    if (closing === undefined) {
-      life.end()
-      pages.close()
-      closing = end()
-    }
-    return closing
+/** A server over TLS, if there is a certificate. */
+async function createHTTPServer(
+  { tls, limits }: GatewaySettings,
+  serving: GatewayServer,
+): Promise<Server> {
+  const options = {
+    maxHeaderSize: MAX_HEAD,
+    headersTimeout: HEAD_TIMEOUT,
+    requestTimeout: REQUEST_TIMEOUT,
+    connectionsCheckingInterval: 1000,
+  }
+  const https = tls && (await import('node:https'))
+  let server: Server
+  try {
+    server =
+      https?.createServer({ ...options, ...tls, minVersion: 'TLSv1.2' }) ?? createServer(options)
+  } catch (thrown) {
+    throw new ValidationError('tls.cert and tls.key are no pair of a certificate and its key', {
+      cause: foreignCause(thrown),
+    })
+  }
+  server.maxConnections = limits.connections + SPARE_CONNECTIONS
+  server.timeout = IDLE_TIMEOUT
+  server.on('request', (request, response) => serving.request(request, response))
+  server.on('upgrade', (request, socket, head) => serving.upgrade(request, socket, head))
+  return server
+}
+
+/** Makes a server listen. Returns its URL, and what ends every connection and the server. */
+async function listen(server: Server, { host, port, tls }: GatewaySettings) {
+  const sockets = new Set<Duplex>()
+  server.on('connection', (socket: Duplex) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.on('error', ({ code }: NodeJS.ErrnoException) =>
+      reject(new ValidationError(`port ${port} of host ${host} can't be listened on: ${code}`)),
+    )
+    server.listen(port, host, resolve)
+  })
+  const { address, family, port: bound } = server.address() as AddressInfo
+  const authority = `${family === 'IPv6' ? `[${address}]` : address}:${bound}`
+  return {
+    url: `${tls === undefined ? 'http' : 'https'}://${authority}`,
+    async end(): Promise<void> {
+      const closed = new Promise(resolve => server.close(resolve))
+      server.closeIdleConnections()
+      const timer = setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, PATIENCE)
+      await closed
+      clearTimeout(timer)
+    },
   }
 }
 
-function watch(life: Lifetime, pages: Pages, tokens: () => TokenList): void {
-  const timers = [
-    setInterval(() => pages.checkTokens(tokens()), TOKEN_INTERVAL),
-    setInterval(pages.ping, PING_INTERVAL),
-  ]
-  life.defer(() => timers.forEach(clearInterval))
-}
+/** Answers requests and upgrades. */
+class GatewayServer {
+  rejected = 0
+  readonly #settings: GatewaySettings
+  readonly #prefix: string
+  readonly #tokens: () => TokenList
+  readonly #origins: AllowedOrigins
+  readonly #pages: Pages
+  readonly #requests: Requests
+  readonly #tail: LogTail
 
-/** What answers requests and upgrades. */
-interface Serving {
-  readonly rejected: number
-  request(request: IncomingMessage, response: ServerResponse): void
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-}
+  constructor(
+    settings: GatewaySettings,
+    prefix: string,
+    tokens: () => TokenList,
+    pages: Pages,
+    requests: Requests,
+    tail: LogTail,
+  ) {
+    this.#settings = settings
+    this.#prefix = prefix
+    this.#tokens = tokens
+    this.#origins = new AllowedOrigins(settings.origins)
+    this.#pages = pages
+    this.#requests = requests
+    this.#tail = tail
+  }
 
-function createServing(parts: Parts): Serving {
-  const { log, tokens, origins, pages, requests, tail } = parts
-  const findMissing = createFeedCheck(requests)
-  let rejected = 0
+  request(request: IncomingMessage, response: ServerResponse): void {
+    // The body of a request is not read.
+    request.resume()
+    this.#answer(request, response)
+      .catch(thrown => (request.socket.destroyed ? undefined : this.#reject(thrown, request)))
+      .then(answer => {
+        if (answer === undefined || response.destroyed) return
+        const headers = {
+          ...answer.headers,
+          ...this.#origins.headersFor(request),
+          'cache-control': 'no-store',
+        }
+        writeAnswer(response, { ...answer, headers })
+      })
+      .catch(() => response.destroy())
+  }
 
-  function reject(thrown: unknown, request: IncomingMessage): Answer {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy())
+    this.#open(request, socket, head).catch(thrown => {
+      if (!socket.destroyed) writeRawAnswer(socket, this.#reject(thrown, request))
+    })
+  }
+
+  #reject(thrown: unknown, request: IncomingMessage): Answer {
     const answer = errorResponse(thrown)
-    rejected++
-    // Neither the query nor what is said of it: it may have anything in it, such as a token.
+    this.rejected++
+    // Neither the query nor the message: it may have anything in it, such as a token.
     const path = (request.url ?? '/').split('?', 1)[0]?.slice(0, MAX_LOGGED_PATH)
+    const { log } = this.#settings
     log.warn?.(`rejected with ${answer.status}: ${path}`, { status: answer.status })
-    return { ...answer, headers: { ...answer.headers, ...origins.headersFor(request) } }
+    return { ...answer, headers: { ...answer.headers, ...this.#origins.headersFor(request) } }
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
     const url = urlOf(request)
     if (url.pathname === HEALTH_PATH)
-      return jsonAnswer({ status: tail.isLive ? 'ok' : 'log away' }, tail.isLive ? 200 : 503)
-    origins.check(request)
+      return this.#tail.isLive
+        ? jsonAnswer({ status: 'ok' })
+        : jsonAnswer({ status: 'log away' }, 503)
+    this.#origins.check(request)
     if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' }
     if (request.method !== 'GET')
       throw new HTTPError(405, 'requests are GET', undefined, { allow: 'GET' })
-    const leave = requests.admit(authorize(request, tokens()))
+    const leave = this.#requests.admit(authorize(request, this.#tokens()))
     const gone = goneSignal(request, response)
     try {
-      return await requests.answer(url, gone)
+      return await this.#requests.answer(url, gone)
     } finally {
-      // The place is free when the log is asked nothing more, and the answer no longer waits to be read.
+      // The place is free when the log is asked nothing more, and the answer no longer waits to be
+      // read.
       if (gone.aborted) leave()
       else onAbort(gone, leave)
     }
   }
 
-  async function open(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async #open(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { pathname, searchParams } = urlOf(request)
     if (pathname !== STREAM_PATH) throw new HTTPError(404, `streams are opened at ${STREAM_PATH}`)
-    origins.check(request)
-    const holder = authorize(request, tokens())
-    const feedIDs = checkFeeds(searchParams.get('feedIDs'), parts.maxFeeds)
-    pages.checkRoom(holder)
-    if (!tail.isLive) throw away()
-    const missing = await findMissing(feedIDs)
+    this.#origins.check(request)
+    const holder = authorize(request, this.#tokens())
+    const { feedsPerConnection } = this.#settings.limits
+    const feedIDs = checkFeeds(searchParams.get('feedIDs'), feedsPerConnection)
+    this.#pages.checkRoom(holder)
+    if (!this.#tail.isLive) throw away()
+    const missing = await this.#requests.findMissing(feedIDs)
     if (missing.length > 0)
       throw new HTTPError(404, `not in the log: ${missing.slice(0, 5).join(', ')}`)
     if (socket.destroyed) return
-    pages.checkRoom(holder)
-    const subjects = feedIDs.map(feedID => subjectOf(parts.prefix, feedID))
-    pages.accept(request, socket, head, { holder, subjects })
-  }
-
-  return {
-    get rejected() {
-      return rejected
-    },
-    request(request, response) {
-      // What a request carries is not read.
-      request.resume()
-      answer(request, response)
-        .catch(thrown => (request.socket.destroyed ? undefined : reject(thrown, request)))
-        .then(written => {
-          if (written === undefined || response.destroyed) return
-          const { status, headers, body } = written
-          const both = {
-            ...headers,
-            ...origins.headersFor(request),
-            'cache-control': 'no-store',
-          }
-          writeAnswer(response, { status, headers: both, body })
-        })
-        .catch(() => response.destroy())
-    },
-    upgrade(request, socket, head) {
-      socket.on('error', () => socket.destroy())
-      open(request, socket, head).catch(thrown => {
-        if (!socket.destroyed) writeRawAnswer(socket, reject(thrown, request))
-      })
-    },
+    this.#pages.checkRoom(holder)
+    const subjects = feedIDs.map(feedID => subjectOf(this.#prefix, feedID))
+    this.#pages.accept(request, socket, head, { holder, subjects })
   }
 }
 
 function urlOf({ url = '/' }: IncomingMessage): URL {
   if (!URL.canParse(url, 'http://gateway')) throw new HTTPError(400, 'the URL can’t be read')
   return new URL(url, 'http://gateway')
-}
-
-/** Returns a function that finds the feeds that are not in the log. */
-function createFeedCheck(
-  requests: Requests,
-): (feedIDs: readonly string[]) => Promise<readonly string[]> {
-  let list: ReadonlySet<string> = new Set()
-  let listedAt = Number.NEGATIVE_INFINITY
-  let listing: Promise<void> | undefined
-
-  /** One request at a time, whoever waits for it. */
-  function refresh(): Promise<void> {
-    listing ??= requests
-      .listFeeds()
-      .then(found => {
-        list = found
-        listedAt = performance.now()
-      })
-      .finally(() => {
-        listing = undefined
-      })
-    return listing
-  }
-
-  return async function findMissing(feedIDs) {
-    const isListed = (feedID: string): boolean => list.has(feedID)
-    if (!feedIDs.every(isListed) && performance.now() - listedAt > LIST_LIFETIME) await refresh()
-    return feedIDs.filter(feedID => !isListed(feedID))
-  }
 }

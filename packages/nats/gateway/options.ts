@@ -1,7 +1,19 @@
+import type { IncomingMessage } from 'node:http'
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { Log } from 'sluice/core'
-import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { checkObject } from 'sluice/internal'
+import {
+  checkText,
+  type Log,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  unchecked,
+  ValidationError,
+  withDefault,
+} from 'sluice/core'
+import { checkObject, HTTPError } from 'sluice/internal'
+import { checkConnection } from '../log.js'
+import { checkName, checkPrefix } from '../subjects.js'
 import type { NatsWireOptions } from '../wire.js'
 import type { GatewayTokens } from './tokens.js'
 
@@ -10,23 +22,32 @@ export interface GatewayOptions
   extends Pick<NatsWireOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
   /** A connection of NATS; the gateway does not close it. */
   readonly connection: NatsConnection
-  /** Who may ask, by names; or the path of a JSON file of these, which may be changed while the gateway runs. */
+  /**
+   * Who may ask, by names; or the path of a JSON file of these, which may be changed while the
+   * gateway runs.
+   */
   readonly tokens: GatewayTokens | string
-  /** The origins whose pages may ask, such as `https://app.example`; `*` is every one. @default none, and so no page */
+  /**
+   * The origins whose pages may ask, such as `https://app.example`; `*` is every one. @default
+   * none, and so no page
+   */
   readonly origins?: readonly string[]
-  /** @default 0, any free one */
+  /** The port; 0 is any free one. @default 0 */
   readonly port?: number
-  /** @default '127.0.0.1' */
+  /** The address or name that it listens on. @default '127.0.0.1' */
   readonly host?: string
-  /** Certificate and key for TLS, in PEM. @default none: for loopback, or behind a proxy that has them */
+  /**
+   * Certificate and key for TLS, in PEM. @default none: for loopback, or behind a proxy that has
+   * them
+   */
   readonly tls?: GatewayTLS
-  /** What clients may have. */
+  /** The bounds for clients. */
   readonly limits?: GatewayLimits
   /** Receives the gateway's log. No line holds a token. */
   readonly log?: Log
 }
 
-/** What a gateway shows to those that connect over TLS. */
+/** The certificate of a gateway, for TLS. */
 export interface GatewayTLS {
   /** The certificate, with those between it and its authority. */
   readonly cert: string | Uint8Array
@@ -50,55 +71,105 @@ export interface GatewayLimits {
   readonly requestsPerToken?: number
 }
 
-export const optionNames: OptionNames<GatewayOptions> = {
-  connection: true,
-  stream: true,
-  prefix: true,
-  maxPublishDelay: true,
-  tokens: true,
-  origins: true,
-  port: true,
-  host: true,
-  tls: true,
-  limits: true,
-  log: true,
+const count = number({ min: 1, whole: true })
+const limitSchema = {
+  connections: withDefault(1000, count),
+  connectionsPerToken: withDefault(100, count),
+  feedsPerConnection: withDefault(200, count),
+  bufferedBytes: withDefault(1_048_576, count),
+  requests: withDefault(64, count),
+  requestsPerToken: withDefault(16, count),
+} satisfies Schema<GatewayLimits>
+
+const schema = {
+  connection: (_field, value) => checkConnection(value),
+  stream: optional(checkName),
+  prefix: optional(checkPrefix),
+  maxPublishDelay: optional(number({ min: 0 })),
+  tokens: unchecked<GatewayTokens | string>,
+  origins: withDefault([], checkOrigins),
+  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
+  host: withDefault('127.0.0.1', checkText),
+  tls: optional(checkTLS),
+  limits: checkLimits,
+  log: withDefault({}, unchecked<Log>),
+} satisfies Schema<GatewayOptions>
+
+/** The checked options, with their defaults. */
+export interface GatewaySettings
+  extends Required<Pick<GatewayOptions, 'connection' | 'tokens' | 'port' | 'host' | 'log'>>,
+    Pick<GatewayOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
+  readonly origins: readonly string[]
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
+  readonly limits: Required<GatewayLimits>
 }
 
-const limitNames: OptionNames<GatewayLimits> = {
-  connections: true,
-  connectionsPerToken: true,
-  feedsPerConnection: true,
-  bufferedBytes: true,
-  requests: true,
-  requestsPerToken: true,
+/** Checks the options of a gateway, and fills in the defaults. */
+export function checkGatewayOptions(given: GatewayOptions): GatewaySettings {
+  return readOptions('createGateway', given, schema)
 }
 
-const tlsNames: OptionNames<GatewayTLS> = { cert: true, key: true }
-
-const defaults: Required<GatewayLimits> = {
-  connections: 1000,
-  connectionsPerToken: 100,
-  feedsPerConnection: 200,
-  bufferedBytes: 1_048_576,
-  requests: 64,
-  requestsPerToken: 16,
+function checkLimits(field: string, value: unknown): Required<GatewayLimits> {
+  return readOptions(field, value as GatewayLimits | undefined, limitSchema, `${field}.`)
 }
 
-/** The bounds, each at least 1. */
-export function checkLimits(given: GatewayLimits | undefined): Required<GatewayLimits> {
-  const limits = { ...defaults, ...checkOptions('limits', given, limitNames) }
-  for (const [name, value] of Object.entries(limits))
-    checkNumber(`limits.${name}`, value, { min: 1, whole: true })
-  return limits
+function checkTLS(field: string, value: unknown): { readonly cert: Buffer; readonly key: Buffer } {
+  const given = checkObject(field, value as GatewayTLS)
+  return readOptions(field, given, { cert: checkPEM, key: checkPEM }, `${field}.`)
 }
 
-export function checkTLS(given: GatewayTLS): { readonly cert: Buffer; readonly key: Buffer } {
-  const { cert, key } = checkOptions('tls', checkObject('tls', given), tlsNames)
-  return { cert: checkPEM('tls.cert', cert), key: checkPEM('tls.key', key) }
-}
-
-function checkPEM(field: string, value: string | Uint8Array): Buffer {
-  const bytes = Buffer.from(value ?? '')
+function checkPEM(field: string, value: unknown): Buffer {
+  const bytes = Buffer.from((value as string | Uint8Array | undefined) ?? '')
   if (!bytes.includes('-----BEGIN ')) throw new ValidationError(`${field} must be in PEM`)
   return bytes
+}
+
+function checkOrigins(field: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value)) throw new ValidationError(`${field} must be a list of origins`)
+  for (const [at, origin] of value.entries()) {
+    const isOrigin =
+      typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin
+    if (!isOrigin && origin !== '*')
+      throw new ValidationError(
+        `${field}[${at}] must be an origin such as https://app.example, or *`,
+      )
+  }
+  return value
+}
+
+/** Seconds for which a browser remembers that it may ask. */
+const MAX_AGE = 600
+
+/** The origins whose pages may ask; `*` stands for every origin. */
+export class AllowedOrigins {
+  readonly #allowed: ReadonlySet<string>
+
+  constructor(allowed: readonly string[]) {
+    this.#allowed = new Set(allowed)
+  }
+
+  /**
+   * Throws HTTPError for a page of another origin. A program that is no page names no origin, and
+   * may ask.
+   */
+  check({ headers: { origin } }: IncomingMessage): void {
+    if (origin !== undefined && !this.#has(origin))
+      throw new HTTPError(403, 'pages of this origin are not allowed')
+  }
+
+  /** The headers that let a page of an origin read the answer (CORS). */
+  headersFor({ headers: { origin } }: IncomingMessage): Readonly<Record<string, string>> {
+    if (origin === undefined || !this.#has(origin)) return { vary: 'origin' }
+    return {
+      vary: 'origin',
+      'access-control-allow-origin': origin,
+      'access-control-allow-headers': 'authorization, user-agent',
+      'access-control-expose-headers': 'retry-after',
+      'access-control-max-age': String(MAX_AGE),
+    }
+  }
+
+  #has(origin: string): boolean {
+    return this.#allowed.has('*') || this.#allowed.has(origin)
+  }
 }

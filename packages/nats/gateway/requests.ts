@@ -1,36 +1,20 @@
-import { ValidationError } from 'sluice/core'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { onAbort, ValidationError } from 'sluice/core'
 import { type Answer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
 import type { NatsWire } from '../wire.js'
-import type { Holder } from './authorization.js'
-
-/** The bounds of requests. */
-export interface RequestLimits {
-  readonly feeds: number
-  /** Requests of a token that are being answered. */
-  readonly requestsPerToken: number
-  /** Requests of all. */
-  readonly requests: number
-}
-
-/** Answers the service's REST requests from the log. */
-export interface Requests {
-  /** Counts a request until the function is called that it returns. Throws HTTPError where there are too many. */
-  admit(holder: Holder): () => void
-  /** Throws HTTPError or ValidationError for what is wrong. */
-  answer(url: URL, signal: AbortSignal): Promise<Answer>
-  /** The feeds that the log has. */
-  listFeeds(): Promise<ReadonlySet<string>>
-}
+import type { GatewayLimits } from './options.js'
+import type { Holder } from './tokens.js'
 
 /** Reports of one answer: 1.5 MB. */
 const MAX_PAGE = 1000
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-type Check = (query: URLSearchParams, limits: RequestLimits) => void
+type Check = (query: URLSearchParams, maxFeeds: number) => void
 
-/** What is asked of each route's query: the log trusts what is asked of it. */
+/** Checks the query of each route: the log does not check the queries that it gets. */
 const routes: Readonly<Record<string, Check>> = {
   '/api/v1/feeds': () => undefined,
   '/api/v1/reports/latest': query => void parseFeedID(query.get('feedID')),
@@ -44,8 +28,8 @@ const routes: Readonly<Record<string, Check>> = {
     const limit = query.get('limit')
     if (limit !== null) query.set('limit', String(Math.min(MAX_PAGE, checkWhole('limit', limit))))
   },
-  '/api/v1/reports/bulk'(query, { feeds }) {
-    checkFeeds(query.get('feedIDs'), feeds)
+  '/api/v1/reports/bulk'(query, maxFeeds) {
+    checkFeeds(query.get('feedIDs'), maxFeeds)
     checkWhole('timestamp', query.get('timestamp'))
   },
 }
@@ -64,39 +48,74 @@ function checkWhole(field: string, value: string | null): number {
   return Number(value)
 }
 
-/** Answers from a wire of the log. */
-export function createRequests({ endpoint, fetch }: NatsWire, limits: RequestLimits): Requests {
-  const open = new Map<string, number>()
-  let total = 0
+/** Milliseconds for which the list of the log's feeds holds, where a feed is not in it. */
+const LIST_LIFETIME = 2000
 
-  return {
-    admit({ name }) {
-      const own = open.get(name) ?? 0
-      if (own >= limits.requestsPerToken || total >= limits.requests)
-        throw new HTTPError(429, 'too many requests at once', undefined, { 'retry-after': '1' })
-      open.set(name, own + 1)
-      total++
-      return function leave() {
-        const left = (open.get(name) ?? 1) - 1
-        if (left === 0) open.delete(name)
-        else open.set(name, left)
-        total--
-      }
-    },
-    async answer({ pathname, searchParams }, signal) {
-      const check = routes[pathname]
-      if (check === undefined) throw new HTTPError(404, 'there is no such route')
-      check(searchParams, limits)
-      const answer = await fetch(`${endpoint}${pathname}?${searchParams}`, { signal })
-      if (answer.status === 503) throw away()
-      return { status: answer.status, headers: JSON_TYPE, body: await answer.text() }
-    },
-    async listFeeds() {
-      const answer = await fetch(`${endpoint}/api/v1/feeds`)
-      if (!answer.ok) throw away()
-      const { feeds } = (await answer.json()) as { readonly feeds: readonly { feedID: string }[] }
-      return new Set(feeds.map(({ feedID }) => feedID))
-    },
+/** Answers the service's REST requests from the log. */
+export class Requests {
+  readonly #wire: NatsWire
+  readonly #limits: Required<GatewayLimits>
+  /** How many requests are being answered, by the holders of their tokens. */
+  readonly #open = new Map<string, number>()
+  #total = 0
+  #feeds: ReadonlySet<string> = new Set()
+  #listedAt = Number.NEGATIVE_INFINITY
+  #listing: Promise<void> | undefined
+
+  constructor(wire: NatsWire, limits: Required<GatewayLimits>) {
+    this.#wire = wire
+    this.#limits = limits
+  }
+
+  /**
+   * Counts a request until the returned function is called. Throws HTTPError if there are too many.
+   */
+  admit({ name }: Holder): () => void {
+    const own = this.#open.get(name) ?? 0
+    if (own >= this.#limits.requestsPerToken || this.#total >= this.#limits.requests)
+      throw new HTTPError(429, 'too many requests at once', undefined, { 'retry-after': '1' })
+    this.#open.set(name, own + 1)
+    this.#total++
+    return () => {
+      const left = (this.#open.get(name) ?? 1) - 1
+      if (left === 0) this.#open.delete(name)
+      else this.#open.set(name, left)
+      this.#total--
+    }
+  }
+
+  /** Throws HTTPError or ValidationError for a request that is wrong. */
+  async answer({ pathname, searchParams }: URL, signal: AbortSignal): Promise<Answer> {
+    const check = routes[pathname]
+    if (check === undefined) throw new HTTPError(404, 'there is no such route')
+    check(searchParams, this.#limits.feedsPerConnection)
+    const { endpoint, fetch } = this.#wire
+    const answer = await fetch(`${endpoint}${pathname}?${searchParams}`, { signal })
+    if (answer.status === 503) throw away()
+    return { status: answer.status, headers: JSON_TYPE, body: await answer.text() }
+  }
+
+  /** Finds the feeds that are not in the log. */
+  async findMissing(feedIDs: readonly string[]): Promise<readonly string[]> {
+    const isMissing = (feedID: string): boolean => !this.#feeds.has(feedID)
+    const isOld = performance.now() - this.#listedAt > LIST_LIFETIME
+    if (feedIDs.some(isMissing) && isOld) {
+      // Callers that come meanwhile share one request.
+      this.#listing ??= this.#listFeeds().finally(() => {
+        this.#listing = undefined
+      })
+      await this.#listing
+    }
+    return feedIDs.filter(isMissing)
+  }
+
+  async #listFeeds(): Promise<void> {
+    const { endpoint, fetch } = this.#wire
+    const answer = await fetch(`${endpoint}/api/v1/feeds`)
+    if (!answer.ok) throw away()
+    const { feeds } = (await answer.json()) as { readonly feeds: readonly { feedID: string }[] }
+    this.#feeds = new Set(feeds.map(({ feedID }) => feedID))
+    this.#listedAt = performance.now()
   }
 }
 
@@ -111,4 +130,34 @@ export function errorResponse(thrown: unknown): Answer {
     return jsonAnswer({ message: thrown.message }, thrown.status, thrown.headers)
   if (thrown instanceof ValidationError) return jsonAnswer({ message: thrown.message }, 400)
   return jsonAnswer({ message: 'the gateway failed' }, 500)
+}
+
+/**
+ * A signal that aborts at the end of each connection: one listener, however many requests wait on
+ * it.
+ */
+const ends = new WeakMap<Socket, AbortSignal>()
+
+/**
+ * A signal that aborts when the answer has been sent, or its client has hung up. Node closes no
+ * response that waits behind another one on its connection: so the connection counts too.
+ */
+export function goneSignal({ socket }: IncomingMessage, response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  const forget = onAbort(endOf(socket), () => gone.abort())
+  response.once('close', () => {
+    forget()
+    gone.abort()
+  })
+  if (socket.destroyed) gone.abort()
+  return gone.signal
+}
+
+function endOf(socket: Socket): AbortSignal {
+  const known = ends.get(socket)
+  if (known !== undefined) return known
+  const end = new AbortController()
+  socket.once('close', () => end.abort())
+  ends.set(socket, end.signal)
+  return end.signal
 }

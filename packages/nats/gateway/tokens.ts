@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { Log } from 'sluice/core'
 import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { checkObject, openChangingFile, parseJSON } from 'sluice/internal'
+import { checkObject, HTTPError, openChangingFile, parseJSON } from 'sluice/internal'
 
 /** A token of a gateway. The gateway knows no token, only its hash. */
 export interface GatewayToken {
@@ -26,16 +27,17 @@ interface Entry {
 
 /** The tokens at a moment. */
 export interface TokenList {
-  /** The name of the holder of the token with this hash; undefined where there is none, or it has expired. */
+  /**
+   * The name of the holder of the token with this hash; undefined where there is none, or it has
+   * expired.
+   */
   holderOf(digest: Uint8Array): string | undefined
 }
 
-/** The hash by which a token is known. */
-export function digestOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
-}
-
-/** Returns a function that reads the tokens of an object; or of a JSON file, which is read again when it has changed. */
+/**
+ * Returns a function that reads the tokens of an object; or of a JSON file, which is read again
+ * when it has changed.
+ */
 export function openTokens(given: GatewayTokens | string, log: Log): () => TokenList {
   if (typeof given !== 'string') {
     const list = listOf(checkTokens('tokens', given))
@@ -68,19 +70,16 @@ function checkTokens(field: string, given: GatewayTokens): ReadonlyMap<string, E
       throw new ValidationError(
         `${field}: each name must be 1 to 64 letters, digits, _, ., @ and -`,
       )
-    const { sha256, expires } = checkOptions(
-      `${field}.${name}`,
-      checkObject(`${field}.${name}`, token),
-      names,
-    )
+    const entry = `${field}.${name}`
+    const { sha256, expires } = checkOptions(entry, checkObject(entry, token), names)
     // The value is not shown: it may be the token itself.
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/i.test(sha256))
       throw new ValidationError(
-        `${field}.${name}.sha256 must be 64 hexadecimal digits: the hash of the token, and not the token`,
+        `${entry}.sha256 must be 64 hexadecimal digits: the hash of the token, and not the token`,
       )
     entries.set(name, {
       digest: Buffer.from(sha256, 'hex'),
-      expires: checkExpiry(`${field}.${name}.expires`, expires),
+      expires: checkExpiry(`${entry}.expires`, expires),
     })
   }
   return entries
@@ -93,4 +92,40 @@ function checkExpiry(field: string, value: unknown): number {
   if (Number.isNaN(time))
     throw new ValidationError(`${field} must be a time such as 2027-01-31T00:00:00Z`)
   return time
+}
+
+/** The subprotocol that a gateway accepts, beside the one in which a page hands over its token. */
+export const SUBPROTOCOL = 'sluice'
+/**
+ * As pages hand tokens to Kubernetes: a browser sets no other header of a WebSocket. socket.web.ts
+ * has the other side.
+ */
+const TOKEN_PROTOCOL = 'base64url.bearer.sluice.'
+
+/** The sender of a request, by its token. */
+export interface Holder {
+  readonly name: string
+  readonly digest: Uint8Array
+}
+
+/** Finds the holder of a request's token. Throws HTTPError where it has none that is good. */
+export function authorize(request: IncomingMessage, tokens: TokenList): Holder {
+  const token = tokenOf(request)
+  if (token === undefined)
+    throw new HTTPError(401, 'a token is needed', undefined, { 'www-authenticate': 'Bearer' })
+  const digest = createHash('sha256').update(token).digest()
+  const name = tokens.holderOf(digest)
+  if (name === undefined)
+    throw new HTTPError(401, 'the token is unknown, or has expired', undefined, {
+      'www-authenticate': 'Bearer error="invalid_token"',
+    })
+  return { name, digest }
+}
+
+function tokenOf({ headers }: IncomingMessage): string | undefined {
+  const { authorization, 'sec-websocket-protocol': protocols = '' } = headers
+  if (authorization !== undefined) return /^Bearer +(\S+)$/i.exec(authorization)?.[1]
+  const protocol = protocols.split(',').find(each => each.trim().startsWith(TOKEN_PROTOCOL))
+  if (protocol === undefined) return undefined
+  return Buffer.from(protocol.trim().slice(TOKEN_PROTOCOL.length), 'base64url').toString()
 }

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { WebSocket } from 'ws'
-import { createPages } from '../../gateway/pages.js'
+import { Pages } from '../../gateway/pages.js'
 
 const closers = closeAfterEach()
 const limits = { connections: 10, connectionsPerToken: 10, bufferedBytes: 100_000 }
@@ -13,7 +13,7 @@ const holder = { name: 'page', digest: new Uint8Array(32) }
 
 /** Pages behind a server that accepts each. */
 async function start() {
-  const pages = createPages(limits, () => undefined)
+  const pages = new Pages(limits, () => undefined)
   const server = createServer()
   server.on('upgrade', (request, socket, head) =>
     pages.accept(request, socket, head, { holder, subjects: ['a'] }),
