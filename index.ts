@@ -28,7 +28,7 @@ export type { Log } from './core/log.js'
 export type { ClientScope, StackEntry } from './core/scope.js'
 export type { Stack } from './core/stack.js'
 export type { WebCrypto } from './crypto/crypto.js'
-export type { TDH2Error } from './crypto/tdh2/errors.js'
+export type { TDH2Error } from './crypto/tdh2/encoding.js'
 export {
   type DataStream,
   type DataStreamsClient,
@@ -42,8 +42,7 @@ export {
   type StreamConstructor,
 } from './official-sdk.js'
 export { type BearerAuthOptions, bearerAuth } from './plugins/bearer-auth.js'
-export type { EnclaveError } from './plugins/confidential-http/errors.js'
-export type { VaultError } from './plugins/confidential-http/vault-error.js'
+export type { EnclaveError, VaultError } from './plugins/confidential-http/errors.js'
 export { type ContinuityOptions, continuity } from './plugins/continuity/index.js'
 export { decoders } from './plugins/decoders/index.js'
 export { ExtendedMarketStatus, MarketStatus, Ripcord } from './plugins/decoders/statuses.js'

@@ -13,20 +13,26 @@ export { createHttp, type HttpAnswer } from './client/transport/http.js'
 export { asyncDispose, isThenable } from './core/async.js'
 export { foreignCause } from './core/errors.js'
 export { checkObject, pickOptions } from './core/options.js'
-export { decodeBase64, encodeBase64, isBytes } from './crypto/bytes.js'
-export { formatKey, parseKey, shownKey } from './crypto/hex-key.js'
-export { createKeys, type KeyPair, parsePublicKey } from './crypto/keys.js'
 export {
-  type BoxKeys,
+  decodeBase64,
+  encodeBase64,
+  formatKey,
+  isBytes,
+  parseKey,
+  shownKey,
+  concat,
+} from './crypto/bytes.js'
+export {
   box,
+  type BoxKeys,
   boxKeys,
   checkPublicKey,
-  concat,
   isPublicKey,
   openBox,
   openSealed,
   seal,
 } from './crypto/sealed-box.js'
+export { createKeys, type KeyPair, parsePublicKey } from './crypto/keys.js'
 export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
 export {
   type Answer,
@@ -54,20 +60,18 @@ export {
 } from './platform/node/permissions.js'
 export { describeProcess, readProcess, thisProcess } from './platform/node/running.js'
 export { sha256 } from './platform/sha256.js'
-export { openAesGcm } from './plugins/confidential-http/response-encryption/aes-gcm.js'
-export {
-  BOUND_LAYOUT,
-  openBound,
-} from './plugins/confidential-http/response-encryption/bound-layout.js'
+export { BOUND_LAYOUT, openBody } from './plugins/confidential-http/response-encryption.js'
 export {
   checkName,
   checkNamespace,
   checkOwner,
+  checkUse,
   fileNameOf,
   formatName,
+  isUse,
   randomOwner,
-} from './plugins/confidential-http/secret-name.js'
-export { checkUse, isUse, withUse } from './plugins/confidential-http/secret-policy.js'
+  withUse,
+} from './plugins/confidential-http/secret.js'
 export { Delays } from './plugins/retry/delays.js'
 export { toError } from './plugins/verify/rule.js'
 export { presetOf } from './presets/create-client.js'

@@ -1,4 +1,25 @@
 import { ValidationError } from '../core/errors.js'
+import type { Bytes } from './crypto.js'
+
+/** Reads a 32-byte key from 64 hexadecimal digits, which a line break may follow. */
+export function parseKey(field: string, given: unknown): Uint8Array {
+  const value = typeof given === 'string' ? given.trimEnd() : ''
+  if (!/^[0-9a-f]{64}$/i.test(value))
+    throw new ValidationError(`${field} must be 64 hexadecimal digits`)
+  return Uint8Array.from({ length: 32 }, (_, at) =>
+    Number.parseInt(value.slice(2 * at, 2 * at + 2), 16),
+  )
+}
+
+/** The hexadecimal digits of a key. */
+export function formatKey(key: Uint8Array): string {
+  return Array.from(key, byte => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Shortens a key for an error: it may be a secret key, given by mistake. */
+export function shownKey(key: string): string {
+  return `${key.slice(0, 8)}…`
+}
 
 const nameOfBytes = Object.getOwnPropertyDescriptor(
   Object.getPrototypeOf(Uint8Array.prototype),
@@ -42,4 +63,15 @@ export function decodeBase64(text: string): Uint8Array | undefined {
   // atob also accepts blanks, missing padding and non-zero unused bits.
   if (btoa(binary) !== digits) return undefined
   return Uint8Array.from(binary, char => char.charCodeAt(0))
+}
+
+/** Joins byte arrays. */
+export function concat(...parts: readonly Uint8Array[]): Bytes {
+  const all = new Uint8Array(parts.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.byteLength
+  }
+  return all
 }

@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { formatKey, parseKey } from './hex-key.js'
+import { formatKey, parseKey } from './bytes.js'
 import { boxKeys, checkPublicKey } from './sealed-box.js'
 
 /** A key pair of a caller or an enclave, both keys as 64 hexadecimal digits. */

@@ -1,7 +1,7 @@
+import { ValidationError } from '../core/errors.js'
+import { checkBytes, concat, formatKey } from './bytes.js'
 import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
-import { ValidationError } from '../core/errors.js'
-import { isBytes } from './bytes.js'
 import {
   exportX25519,
   generateX25519,
@@ -9,7 +9,6 @@ import {
   multiplyX25519,
   type X25519Key,
 } from '../platform/x25519.js'
-import { formatKey } from './hex-key.js'
 
 /** An X25519 key pair. */
 export interface BoxKeys {
@@ -43,13 +42,11 @@ export function isPublicKey(key: Uint8Array): boolean {
 
 /** Checks another party's X25519 public key. */
 export function checkPublicKey(field: string, key: unknown): Uint8Array {
-  if (!isBytes(key) || key.byteLength !== nacl.box.publicKeyLength)
-    throw new ValidationError(`${field} must be a Uint8Array of ${nacl.box.publicKeyLength} bytes`)
-  if (!isPublicKey(key))
-    throw new ValidationError(
-      `${field} must not be a point of low order: anybody could open a box sealed to it`,
-    )
-  return key
+  const bytes = checkBytes(field, key, nacl.box.publicKeyLength)
+  if (isPublicKey(bytes)) return bytes
+  throw new ValidationError(
+    `${field} must not be a point of low order: anybody could open a box sealed to it`,
+  )
 }
 
 /** Makes a fresh key pair, or the pair of a given secret key. A secret key of zeros is one that was wiped: `secretKey.fill(0)`. */
@@ -169,12 +166,4 @@ export function openBox(
   if (!isPublicKey(sender)) return undefined
   const nonce = boxed.subarray(0, nacl.box.nonceLength)
   return openWith(sharedKey(sender, keys.secretKey), boxed.subarray(nacl.box.nonceLength), nonce)
-}
-
-/** Joins two byte arrays. */
-export function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.byteLength + second.byteLength)
-  both.set(first)
-  both.set(second, first.byteLength)
-  return both
 }

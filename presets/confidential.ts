@@ -1,12 +1,12 @@
 import { ValidationError } from '../core/errors.js'
-import { checkOptions } from '../core/options.js'
+import { checkBoolean, readOptions, type Schema, unchecked, withDefault } from '../core/options.js'
 import type { EnclavePlugin } from '../plugins/confidential-http/call.js'
 import { type LimitsOptions, limits } from '../plugins/confidential-http/limits.js'
 import {
   type NetworkPolicyOptions,
   networkPolicy,
 } from '../plugins/confidential-http/network-policy.js'
-import { responseEncryption } from '../plugins/confidential-http/response-encryption/index.js'
+import { responseEncryption } from '../plugins/confidential-http/response-encryption.js'
 import { rootCertificates } from '../plugins/confidential-http/root-certificates.js'
 import { type SecretVault, secrets } from '../plugins/confidential-http/secrets/index.js'
 import { templates } from '../plugins/confidential-http/templates/index.js'
@@ -24,23 +24,35 @@ export interface ConfidentialPresetOptions {
   readonly limits?: LimitsOptions
 }
 
+const schema = {
+  vault: checkVault,
+  network: unchecked<NetworkPolicyOptions | undefined>,
+  requirePolicies: withDefault(false, checkBoolean),
+  limits: unchecked<LimitsOptions | undefined>,
+} satisfies Schema<ConfidentialPresetOptions>
+
+function checkVault(field: string, vault: unknown): SecretVault {
+  if (typeof vault === 'object' && vault !== null) return vault as SecretVault
+  throw new ValidationError(
+    `${field} must be an open vault: openVault opens the one of a directory`,
+  )
+}
+
 /** The stack of an enclave. */
 export function confidentialPreset(options: ConfidentialPresetOptions): readonly EnclavePlugin[] {
-  const { vault, requirePolicies = false } = checkOptions('confidentialPreset', options, {
-    vault: true,
-    requirePolicies: true,
-    network: true,
-    limits: true,
-  })
-  if (typeof vault !== 'object' || vault === null)
-    throw new ValidationError('vault must be an open vault: openVault opens the one of a directory')
+  const {
+    vault,
+    network,
+    requirePolicies,
+    limits: bounds,
+  } = readOptions('confidentialPreset', options, schema)
   return [
-    limits(options.limits),
+    limits(bounds),
     secrets({ vault }),
     responseEncryption({ publicKey: vault.publicKey }),
     upstreamFailures(),
     templates({ requirePolicies }),
-    networkPolicy(options.network),
+    networkPolicy(network),
     rootCertificates(),
   ]
 }

@@ -1,9 +1,8 @@
+import { toHex } from '../../platform/bytes.js'
+import { importP256, type P256Scalar } from '../../platform/p256.js'
 import { p256 } from '@noble/curves/nist'
 import { ValidationError } from '../../core/errors.js'
 import { checkFunction } from '../../core/options.js'
-import { toHex } from '../../platform/bytes.js'
-import { importP256 } from '../../platform/p256.js'
-import { type Curve, nativeProduct, readCoordinates } from './native-product.js'
 
 declare const group: unique symbol
 
@@ -16,7 +15,8 @@ export interface Point {
 type CurvePoint = typeof p256.Point.BASE
 
 const { BASE, ZERO, Fn, Fp } = p256.Point
-const curve: Curve = { ...Fp, b: p256.Point.CURVE().b }
+/** The b of the curve's equation, y² = x³ - 3 x + b. */
+const { b: B } = p256.Point.CURVE()
 
 /** The name of the group in every encoded object. */
 export const GROUP = 'P256'
@@ -66,7 +66,7 @@ export function multiplyNatively(point: Point, scalar: bigint): Point | undefine
     const product = p256.Point.fromAffine(
       plusBase === undefined
         ? readCoordinates(native.product)
-        : nativeProduct(curve, native, encoded, plusBase),
+        : productOf(native, encoded, plusBase),
     )
     // Whatever the platform got wrong, the result would be no point of the curve.
     product.assertValidity()
@@ -74,6 +74,38 @@ export function multiplyNatively(point: Point, scalar: bigint): Point | undefine
   } catch {
     return undefined
   }
+}
+
+/** x and y of a point. */
+interface Coordinates {
+  readonly x: bigint
+  readonly y: bigint
+}
+
+/**
+ * Multiplies a point P other than G and -G by the platform's scalar v, given the bytes of P and of P + G.
+ *
+ * The platform says what v G is, but only the x coordinate of any other product. The rest follows from a second one: with
+ * Q = v P and the known R = v G, the line through Q and R says that the x coordinate of Q + R = v (P + G) is
+ *
+ *     x = ((y_Q - y_R) / (x_Q - x_R))² - x_Q - x_R,   so   y_Q = (y_Q² + y_R² - (x + x_Q + x_R) (x_Q - x_R)²) / 2 y_R
+ *
+ * where the curve's equation gives y_Q². x_Q is x_R only if P is G or -G, and no point has the y coordinate 0. It takes no square
+ * root, and no choice between two.
+ */
+function productOf(scalar: P256Scalar, point: Uint8Array, plusBase: Uint8Array): Coordinates {
+  const { add, sub, mul, sqr, div } = Fp
+  const { x: xR, y: yR } = readCoordinates(scalar.product)
+  const xQ = toInteger(scalar.xOfProduct(point))
+  const x = toInteger(scalar.xOfProduct(plusBase))
+  const squareOfY = add(mul(xQ, sub(sqr(xQ), 3n)), B)
+  const slope = mul(add(x, add(xQ, xR)), sqr(sub(xQ, xR)))
+  return { x: xQ, y: div(sub(add(squareOfY, sqr(yR)), slope), add(yR, yR)) }
+}
+
+/** The coordinates of a point in 65 bytes. */
+function readCoordinates(bytes: Uint8Array): Coordinates {
+  return { x: toInteger(bytes.subarray(1, 33)), y: toInteger(bytes.subarray(33)) }
 }
 
 /** A point and the point plus G, as the platform reads them; of G and -G it needs neither. */
@@ -239,10 +271,10 @@ export function checkScalar(field: string, value: unknown): bigint {
 /** Returns a new secret scalar from 1 to n - 1 at every call. It must be unpredictable and never repeat a scalar. */
 export type ScalarSource = () => bigint
 
-/** Wraps a source, by default the platform’s generator, so that every scalar is checked. */
-export function checkedSource(source: ScalarSource = randomScalar): ScalarSource {
-  checkFunction('randomScalar', source)
-  return () => checkScalar('the scalar from randomScalar', source())
+/** The rule of a source, by default the platform’s generator: every scalar that it returns is checked. */
+export function checkedSource(field: string, given: unknown = randomScalar): ScalarSource {
+  const source = checkFunction<ScalarSource>(field, given)
+  return () => checkScalar(`the scalar from ${field}`, source())
 }
 
 function asPoint(point: CurvePoint): Point {

@@ -3,19 +3,37 @@
  * Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”; over P-256, byte
  * for byte as the vault’s implementation in Go.
  */
-export { type Dealing, type DealOptions, generateKeys, redeal } from './deal.js'
-export { TDH2Error } from './errors.js'
+export {
+  addSubShares,
+  checkFreshDealing,
+  checkReshareDealing,
+  checkSubShare,
+  combineSubShares,
+  dealFresh,
+  type Dealing,
+  type DealingCommitments,
+  type DealOptions,
+  dealReshare,
+  formatDealing,
+  freshKey,
+  generateKeys,
+  parseDealing,
+  redeal,
+  resharedKey,
+  type ShareDealing,
+} from './dealing.js'
+export { TDH2Error } from './encoding.js'
 export type { Point, ScalarSource } from './group.js'
 export {
   type Ciphertext,
-  type CombineOptions,
   combine,
+  type CombineOptions,
   createCiphertextReader,
-  type EncryptOptions,
   encrypt,
+  type EncryptOptions,
   MAX_PLAINTEXT,
   parseCiphertext,
-} from './hybrid.js'
+} from './ciphertext.js'
 export {
   formatMasterSecret,
   formatPrivateShare,
@@ -26,20 +44,5 @@ export {
   parsePrivateShare,
   parsePublicKey,
 } from './key.js'
-export {
-  addSubShares,
-  checkFreshDealing,
-  checkReshareDealing,
-  checkSubShare,
-  combineSubShares,
-  type DealingCommitments,
-  dealFresh,
-  dealReshare,
-  formatDealing,
-  freshKey,
-  parseDealing,
-  resharedKey,
-  type ShareDealing,
-} from './reshare.js'
 export { createShare, type DecryptionShare, parseDecryptionShare, verifyShare } from './share.js'
 export { ownerLabel, type WrappedKey } from './wrapped-key.js'

@@ -1,14 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkObject } from '../../core/options.js'
-import {
-  parseGroupFields,
-  pointText,
-  readIndex,
-  readNonzeroScalar,
-  readPoint,
-  readPoints,
-  scalarText,
-} from './fields.js'
+import { Fields, pointText, scalarText } from './encoding.js'
 import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
 
 /** Encrypts, and verifies ciphertexts and decryption shares. Not secret. */
@@ -34,12 +26,8 @@ export const MAX_NODES = 1000
 
 /** Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes. Throws TDH2Error. */
 export function parsePublicKey(json: string): PublicKey {
-  const fields = parseGroupFields('public key', json)
-  return makePublicKey(
-    readPoint(fields, 'G_bar'),
-    readPoint(fields, 'H'),
-    readPoints(fields, 'HArray', MAX_NODES),
-  )
+  const fields = Fields.ofGroup('public key', json)
+  return makePublicKey(fields.point('G_bar'), fields.point('H'), fields.points('HArray', MAX_NODES))
 }
 
 /** Writes a public key as JSON, byte for byte as the reference implementation does. */
@@ -74,8 +62,8 @@ export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): 
 
 /** Reads a private share: JSON text with Group, Index and V, the scalar as base64 of 32 bytes. Throws TDH2Error. */
 export function parsePrivateShare(json: string): PrivateShare {
-  const fields = parseGroupFields('private share', json)
-  return makePrivateShare(readIndex(fields), readNonzeroScalar(fields, 'V'))
+  const fields = Fields.ofGroup('private share', json)
+  return makePrivateShare(fields.index(), fields.nonzeroScalar('V'))
 }
 
 /** Writes a private share as JSON, byte for byte as the reference implementation does. The text is secret. */
@@ -99,7 +87,7 @@ export function checkPrivateShare(share: PrivateShare): PrivateShare {
 
 /** Reads a master secret: JSON text with Group and S, base64 of 32 bytes. Throws TDH2Error. */
 export function parseMasterSecret(json: string): bigint {
-  return readNonzeroScalar(parseGroupFields('master secret', json), 'S')
+  return Fields.ofGroup('master secret', json).nonzeroScalar('S')
 }
 
 /** Writes a master secret as JSON, byte for byte as the reference implementation does. */
@@ -108,4 +96,11 @@ export function formatMasterSecret(masterSecret: bigint): string {
     Group: GROUP,
     S: scalarText(checkScalar('masterSecret', masterSecret)),
   })
+}
+
+/** The rule of a threshold: the number of shares needed to decrypt. */
+export function checkThreshold(field: string, threshold: unknown): number {
+  if (typeof threshold === 'number' && threshold < 1)
+    throw new ValidationError(`${field} has to be positive, not ${threshold}`)
+  return checkNumber(field, threshold, { min: 1, max: MAX_NODES, whole: true })
 }

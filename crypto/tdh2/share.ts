@@ -1,13 +1,5 @@
 import { checkNumber, checkObject } from '../../core/options.js'
-import {
-  parseGroupFields,
-  pointText,
-  readIndex,
-  readPoint,
-  readScalar,
-  rejection,
-  scalarText,
-} from './fields.js'
+import { Fields, hashShare, pointText, rejection, scalarText } from './encoding.js'
 import {
   checkedSource,
   checkPoint,
@@ -24,7 +16,6 @@ import {
   type ScalarSource,
   sumOfProducts,
 } from './group.js'
-import { hashShare } from './hash.js'
 import { checkPrivateShare, checkPublicKey, type PrivateShare, type PublicKey } from './key.js'
 import { checkWrappedKey, type WrappedKey } from './wrapped-key.js'
 
@@ -54,7 +45,7 @@ export function createShare(
 ): string {
   checkWrappedKey(ciphertext)
   const { index, v } = checkPrivateShare(share)
-  const s = checkedSource(randomScalar)()
+  const s = checkedSource('randomScalar', randomScalar)()
   prepare(ciphertext.u)
   const ui = multiply(ciphertext.u, v)
   const e = hashShare([ui, multiply(ciphertext.u, s), multiply(G, s)])
@@ -69,12 +60,12 @@ export function createShare(
 
 /** Reads a decryption share without verifying it (see `verifyShare`). Throws TDH2Error. */
 export function parseDecryptionShare(json: string): DecryptionShare {
-  const fields = parseGroupFields(NAME, json)
+  const fields = Fields.ofGroup(NAME, json)
   return {
-    index: readIndex(fields),
-    ui: readPoint(fields, 'U_i'),
-    ei: readScalar(fields, 'E_i'),
-    fi: readScalar(fields, 'F_i'),
+    index: fields.index(),
+    ui: fields.point('U_i'),
+    ei: fields.scalar('E_i'),
+    fi: fields.scalar('F_i'),
   }
 }
 

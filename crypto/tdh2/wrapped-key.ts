@@ -1,17 +1,8 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkObject } from '../../core/options.js'
-import { checkBytes, encodeBase64 } from '../bytes.js'
+import { checkBytes, encodeBase64, parseKey } from '../bytes.js'
 import type { Bytes } from '../crypto.js'
-import { parseKey } from '../hex-key.js'
-import {
-  parseGroupFields,
-  pointText,
-  readBytes,
-  readPoint,
-  readScalar,
-  rejection,
-  scalarText,
-} from './fields.js'
+import { Fields, hashCiphertext, hashToPad, pointText, rejection, scalarText } from './encoding.js'
 import {
   checkPoint,
   commitment,
@@ -22,7 +13,6 @@ import {
   type Point,
   type ScalarSource,
 } from './group.js'
-import { hashCiphertext, hashToPad } from './hash.js'
 import type { PublicKey } from './key.js'
 
 /** A key of 32 bytes encrypted with TDH2: the ciphertext of the reference implementation. */
@@ -80,15 +70,15 @@ export function wrapKey(
 
 /** Reads a wrapped key and verifies its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e. Throws TDH2Error. */
 export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
-  const fields = parseGroupFields(NAME, json)
-  const c = readBytes(fields, 'C')
-  const label = readBytes(fields, 'Label')
+  const fields = Fields.ofGroup(NAME, json)
+  const c = fields.bytes('C')
+  const label = fields.bytes('Label')
   if (c.byteLength !== LABEL_BYTES || label.byteLength !== LABEL_BYTES)
     throw rejection(NAME, 'C and Label: message and label must be 32B long')
-  const u = readPoint(fields, 'U')
-  const uBar = readPoint(fields, 'U_bar')
-  const e = readScalar(fields, 'E')
-  const f = readScalar(fields, 'F')
+  const u = fields.point('U')
+  const uBar = fields.point('U_bar')
+  const e = fields.scalar('E')
+  const f = fields.scalar('F')
   const w = commitment(G, u, f, e)
   const wBar = commitment(publicKey.gBar, uBar, f, e)
   if (hashCiphertext(c, label, [u, w, uBar, wBar]) !== e) throw rejection(NAME, 'E: wrong e')

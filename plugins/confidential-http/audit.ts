@@ -1,5 +1,5 @@
 import { isStreamsError } from '../../core/errors.js'
-import { checkFunction, checkOptions } from '../../core/options.js'
+import { checkFunction, readOptions, unchecked } from '../../core/options.js'
 import {
   type ConfidentialCall,
   type ConfidentialReply,
@@ -65,7 +65,7 @@ const MAX_HOST = 300
  * answer that can't be is not given. Belongs at the top of a stack.
  */
 export function audit(options: AuditOptions): EnclavePlugin {
-  const { log } = checkOptions('audit', options, { log: true })
+  const { log } = readOptions('audit', options, { log: unchecked<AuditLog> })
   checkFunction('log.append', log?.append)
   return {
     name: 'audit',

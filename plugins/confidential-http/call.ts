@@ -1,7 +1,6 @@
 import type { Hooks } from '../../core/stack.js'
 import type { ScopeFacts } from '../../core/scope.js'
-import type { SecretName } from './secret-name.js'
-import type { SecretUse } from './secret-policy.js'
+import type { SecretName, SecretUse } from './secret.js'
 
 /** One part of an enclave's stack. */
 export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>

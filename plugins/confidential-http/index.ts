@@ -1,4 +1,4 @@
-export { parseKey } from '../../crypto/hex-key.js'
+export { parseKey } from '../../crypto/bytes.js'
 export { type BoxKeys, boxKeys, openSealed } from '../../crypto/sealed-box.js'
 export { type AuditEvent, type AuditLog, type AuditOptions, audit } from './audit.js'
 export {
@@ -12,24 +12,25 @@ export {
   utf8Length,
   withBytes,
 } from './call.js'
-export { EnclaveError, type EnclaveErrorFacts } from './errors.js'
+export { EnclaveError, type EnclaveErrorFacts, VaultError } from './errors.js'
 export { type LimitsOptions, limits } from './limits.js'
 export { type NetworkPolicyOptions, networkPolicy } from './network-policy.js'
 export {
   AES_KEY_SECRET,
   type ResponseEncryptionOptions,
   responseEncryption,
-} from './response-encryption/index.js'
+} from './response-encryption.js'
 export { rootCertificates } from './root-certificates.js'
-export type { SecretName, SecretRef } from './secret-name.js'
 export {
   findViolation,
   type OpenedSecret,
   readUse,
+  type SecretName,
   type SecretPolicy,
+  type SecretRef,
   type SecretTarget,
   type SecretUse,
-} from './secret-policy.js'
+} from './secret.js'
 export {
   readSecret,
   type ShareHolder,
@@ -39,4 +40,3 @@ export {
 } from './secrets/index.js'
 export { type TemplatesOptions, templates } from './templates/index.js'
 export { upstreamFailures } from './upstream-failures.js'
-export { VaultError } from './vault-error.js'

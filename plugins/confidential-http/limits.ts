@@ -1,5 +1,13 @@
 import { createLifetime } from '../../core/lifetime.js'
-import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../../core/options.js'
+import {
+  checkNumber,
+  MAX_TIMER,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
 import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from './call.js'
 import { EnclaveError } from './errors.js'
 
@@ -18,28 +26,19 @@ export interface LimitsOptions {
   readonly maxResponseBytes?: number
 }
 
-const names: OptionNames<LimitsOptions> = {
-  maxTimeout: true,
-  defaultTimeout: true,
-  maxRequestBytes: true,
-  maxResponseBytes: true,
-}
+const schema = {
+  maxTimeout: withDefault(10_000, number({ min: 1, max: MAX_TIMER })),
+  defaultTimeout: optional(number({ min: 1 })),
+  maxRequestBytes: withDefault(125_000, number({ min: 1, whole: true })),
+  maxResponseBytes: withDefault(500_000, number({ min: 0, whole: true })),
+} satisfies Schema<LimitsOptions>
 
 /** Rejects requests that are too large and ends those that take too long. The timeout counts from when the caller made the request. */
 export function limits(options?: LimitsOptions): EnclavePlugin {
-  const given = checkOptions('limits', options, names)
-  const check = (
-    name: keyof LimitsOptions,
-    byDefault: number,
-    rule: Parameters<typeof checkNumber>[2],
-  ): number => checkNumber(`limits.${name}`, given[name] ?? byDefault, rule)
-  const maxTimeout = check('maxTimeout', 10_000, { min: 1, max: MAX_TIMER })
-  const defaultTimeout = check('defaultTimeout', Math.min(5000, maxTimeout), {
-    min: 1,
-    max: maxTimeout,
-  })
-  const maxRequestBytes = check('maxRequestBytes', 125_000, { min: 1, whole: true })
-  const maxResponseBytes = check('maxResponseBytes', 500_000, { min: 0, whole: true })
+  const given = readOptions('limits', options, schema, 'limits.')
+  const { maxTimeout, maxRequestBytes, maxResponseBytes } = given
+  const { defaultTimeout = Math.min(5000, maxTimeout) } = given
+  checkNumber('limits.defaultTimeout', defaultTimeout, { min: 1, max: maxTimeout })
 
   return {
     name: 'limits',

@@ -1,6 +1,12 @@
 import { BlockList, isIP } from 'node:net'
 import { ValidationError } from '../../core/errors.js'
-import { checkBoolean, checkNumber, checkOptions, type OptionNames } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkNumber,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
 import type { EnclavePlugin } from './call.js'
 import { EnclaveError } from './errors.js'
 
@@ -16,11 +22,17 @@ export interface NetworkPolicyOptions {
   readonly privateNetworks?: boolean
 }
 
-const names: OptionNames<NetworkPolicyOptions> = {
-  http: true,
-  ports: true,
-  loopback: true,
-  privateNetworks: true,
+const schema = {
+  http: withDefault(false, checkBoolean),
+  ports: withDefault([80, 443], checkPorts),
+  loopback: withDefault(false, checkBoolean),
+  privateNetworks: withDefault(false, checkBoolean),
+} satisfies Schema<NetworkPolicyOptions>
+
+function checkPorts(field: string, given: unknown): readonly number[] {
+  if (!Array.isArray(given)) throw new ValidationError(`${field} must be a list of ports`)
+  const rule = { min: 1, max: 65_535, whole: true }
+  return given.map((port, index) => checkNumber(`${field}[${index}]`, port, rule))
 }
 
 /**
@@ -28,15 +40,12 @@ const names: OptionNames<NetworkPolicyOptions> = {
  * not the name.
  */
 export function networkPolicy(options?: NetworkPolicyOptions): EnclavePlugin {
-  const given = checkOptions('network', options, names)
-  const http = checkBoolean('network.http', given.http ?? false)
-  const loopback = checkBoolean('network.loopback', given.loopback ?? false)
-  const privateNetworks = checkBoolean('network.privateNetworks', given.privateNetworks ?? false)
-  if (given.ports !== undefined && !Array.isArray(given.ports))
-    throw new ValidationError('network.ports must be a list of ports')
-  const ports = [...(given.ports ?? [80, 443])]
-  for (const [index, port] of ports.entries())
-    checkNumber(`network.ports[${index}]`, port, { min: 1, max: 65_535, whole: true })
+  const { http, ports, loopback, privateNetworks } = readOptions(
+    'network',
+    options,
+    schema,
+    'network.',
+  )
 
   function mayConnect(address: string, port: number): boolean {
     switch (networkOf(address)) {

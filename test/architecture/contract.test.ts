@@ -11,13 +11,9 @@ const contract: readonly string[] = ['plugin', 'call', 'scope', 'status'].map(
 const shared: readonly string[] = ['plugins/decoders/statuses.ts', 'plugins/telemetry/index.ts']
 
 /** What the author of an enclave's plugin reads: calls and errors, and what a vault fulfils. */
-const enclaveContract: readonly string[] = [
-  'call',
-  'errors',
-  'secret-name',
-  'secret-policy',
-  'vault-error',
-].map(name => `plugins/confidential-http/${name}.ts`)
+const enclaveContract: readonly string[] = ['call', 'errors', 'secret'].map(
+  name => `plugins/confidential-http/${name}.ts`,
+)
 /** Indices of several plugins export them. */
 const indices: readonly string[] = [
   'plugins/decoders/index.ts',
@@ -61,7 +57,7 @@ describe('a plugin knows its contract and nothing else of its client', () => {
     ['plugins/x.ts', "import type { Stream } from '../client/stream/stream-api.js'"],
     ['plugins/retry/x.ts', "import { createClient } from '../../client/client.js'"],
     ['plugins/x.ts', "import type { Rest } from '../client/rest.js'"],
-    ['plugins/x.ts', "import { VaultError } from './confidential-http/vault-error.js'"],
+    ['plugins/x.ts', "import { VaultError } from './confidential-http/errors.js'"],
     ['plugins/x.ts', "import { fileCursors } from '../client/stores/file-cursors.js'"],
     ['plugins/x.ts', "import type { EnclavePlugin } from './confidential-http/call.js'"],
     [

@@ -26,7 +26,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   tweetnacl: /^crypto\/sealed-box\.ts$/,
   '@noble/curves': /^(packages\/engine\/.*|crypto\/tdh2\/group|plugins\/verify\/curve)\.ts$/,
   '@noble/hashes':
-    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/hash)|plugins\/verify\/recovery)\.ts$/,
+    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/recovery)\.ts$/,
   undici: /^platform\/net\.ts$/,
   secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,

@@ -39,9 +39,7 @@ const findPublicOfEnclave = createPublicNames(readSource, enclaveEntries)
 /** What the build chooses by the platform: a plugin that others build has the platform itself. */
 const ofTheBuild = /^platform\//
 /** The contract of the enclave's plugins, which is theirs together. */
-const contract = ['call', 'errors', 'secret-name', 'secret-policy', 'vault-error'].map(
-  name => `plugins/confidential-http/${name}`,
-)
+const contract = ['call', 'errors', 'secret'].map(name => `plugins/confidential-http/${name}`)
 
 /** What a file of a plugin imports from elsewhere that no entry exports. */
 function privateImports(path: string, text: string): string[] {

@@ -102,7 +102,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     'enclave',
     ['option of `callerLimits`'],
   ],
-  ['plugins/confidential-http/secret-policy.ts', 'SecretPolicy', 'vault', ['option of a policy']],
+  ['plugins/confidential-http/secret.ts', 'SecretPolicy', 'vault', ['option of a policy']],
   [
     'packages/confidential-http/attestation/evidence.ts',
     'PresentedEvidence',

@@ -1,6 +1,6 @@
 import type { WebCrypto } from 'sluice/client'
 import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
-import { BOUND_LAYOUT, isBytes, openAesGcm, openBound, parseKey } from 'sluice/internal'
+import { BOUND_LAYOUT, isBytes, openBody, parseKey } from 'sluice/internal'
 import { checkRequestId, REFERENCE_LAYOUT } from '../output-layout.js'
 import { readBytes } from '../request/byte-fields.js'
 import type { HTTPResponse, HTTPResponseJson } from '../types.js'
@@ -50,12 +50,12 @@ export async function decryptResponse(
   const field = isBody ? undefined : openResponse(response)
   const body = field === undefined ? readBytes({ path: 'body', value: response }) : readBody(field)
   const bytes = isBytes(key) ? key : parseKey('key', key)
-  if (layout === REFERENCE_LAYOUT) return openAesGcm(bytes, body, crypto)
+  if (layout === REFERENCE_LAYOUT) return openBody(bytes, body, { crypto })
   const id = checkRequestId('requestId', requestId)
   if (field !== undefined && statusCode !== undefined)
     throw new ValidationError('statusCode must not be given: the response has it')
   const status = field === undefined ? checkStatus(statusCode) : readStatus(field)
-  return openBound(bytes, body, { requestId: id, status }, crypto)
+  return openBody(bytes, body, { binding: { requestId: id, status }, crypto })
 }
 
 function checkStatus(status: number | undefined): number {

@@ -1,6 +1,6 @@
 import { abortable } from '../../../core/async.js'
 import { isStreamsError } from '../../../core/errors.js'
-import { checkOptions } from '../../../core/options.js'
+import { readOptions, unchecked } from '../../../core/options.js'
 import type { WebCrypto } from '../../../crypto/crypto.js'
 import { boxKeys } from '../../../crypto/sealed-box.js'
 import {
@@ -12,13 +12,10 @@ import {
 } from '../../../crypto/tdh2/index.js'
 import { nativeCrypto } from '../../../platform/native-crypto.js'
 import type { EnclavePlugin } from '../call.js'
-import { EnclaveError } from '../errors.js'
-import type { SecretName } from '../secret-name.js'
-import { readUse, type SecretUse } from '../secret-policy.js'
-import { VaultError } from '../vault-error.js'
-import { gatherShares } from './gather-shares.js'
-import type { FailureTimes, ShareHolder, ShareRequest } from './holder-order.js'
-import { createRedactor } from './redact.js'
+import { EnclaveError, VaultError } from '../errors.js'
+import { readUse, type SecretName, type SecretUse } from '../secret.js'
+import { type FailureTimes, gatherShares, type ShareHolder, type ShareRequest } from './gather.js'
+import { Redactor } from './redact.js'
 
 export type { ShareHolder }
 
@@ -36,8 +33,6 @@ export interface SecretVault {
   current?(): Promise<SecretVault>
 }
 
-const nodeCrypto = nativeCrypto as WebCrypto
-
 /** Options of `secrets`. */
 export interface SecretsOptions {
   /** The vault that has the secrets. */
@@ -46,24 +41,24 @@ export interface SecretsOptions {
 
 /**
  * Gets the secrets that a request names from the vault, for that request only: the holders seal their decryption shares to a key
- * made for the request, and the shares are combined here, and verified if they do not combine. Redacts errors, log lines and headers of the answer
- * that repeat a secret.
+ * made for the request, and the shares are combined here, and verified if they do not combine. Redacts errors, log lines and
+ * headers of the answer that repeat a secret.
  */
 export function secrets(options: SecretsOptions): EnclavePlugin {
-  const { vault } = checkOptions('secrets', options, { vault: true })
-  const { release } = createReleasing(vault)
+  const { vault } = readOptions('secrets', options, { vault: unchecked<SecretVault> })
+  const reader = new SecretReader(vault)
   return {
     name: 'secrets',
     call: next =>
       async function releaseSecrets(call) {
+        const { scope, signal, operation } = call
         const released = new Map<string, string>()
         const policies = new Map<string, SecretUse>()
         const keys = boxKeys()
         try {
           for (const name of call.secrets) {
             checkOwner(name, call.owner)
-            const { signal, scope } = call
-            const asked = release({ name, keys, signal, log: scope.log })
+            const asked = reader.read({ name, keys, signal, log: scope.log })
             const { value, use } = await abortable(asked, signal)
             released.set(name.key, value)
             if (use !== undefined) policies.set(name.key, use)
@@ -77,14 +72,14 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
           keys.secretKey.fill(0)
         }
         if (released.size === 0) return next(call)
-        call.scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
-        const redactor = createRedactor(released.values())
-        const log = redactor.log(call.scope.log)
+        scope.log.debug?.(`secrets released: ${[...released.keys()].join(', ')}`)
+        const redactor = new Redactor(released.values())
+        const log = redactor.log(scope.log)
         try {
-          const reply = await next({ ...call, released, policies, scope: { ...call.scope, log } })
+          const reply = await next({ ...call, released, policies, scope: { ...scope, log } })
           const multiHeaders = redactor.headers(reply.multiHeaders)
           if (multiHeaders !== reply.multiHeaders)
-            log.warn?.(`${call.operation}: headers of the answer repeat a secret and are redacted`)
+            log.warn?.(`${operation}: headers of the answer repeat a secret and are redacted`)
           return { ...reply, multiHeaders }
         } catch (thrown) {
           throw redactor.error(thrown)
@@ -99,7 +94,7 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
 export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
   const keys = boxKeys()
   try {
-    const { value, use = 'anywhere' } = await createReleasing(vault).release({ name, keys })
+    const { value, use = 'anywhere' } = await new SecretReader(vault).read({ name, keys })
     if (use === 'anywhere') return value
     throw new EnclaveError(
       `secret ${name.key} has a policy, and so is put into requests alone: no workflow gets its value`,
@@ -118,8 +113,6 @@ function checkOwner({ owner, key }: SecretName, caller: string): void {
     )
 }
 
-type ReadCiphertext = ReturnType<typeof createCiphertextReader>
-
 /** How often a secret is asked for again because the vault has changed meanwhile. */
 const MAX_CHANGES = 10
 
@@ -129,74 +122,74 @@ interface Released {
   readonly use?: SecretUse
 }
 
-/** Gets secrets from a vault. */
-interface Releasing {
-  /** Gets one secret, sealed to these keys. */
-  release(request: Omit<ShareRequest, 'ciphertext'>): Promise<Released>
-}
+type ReadRequest = Omit<ShareRequest, 'ciphertext'>
 
-function createReleasing(vault: SecretVault): Releasing {
-  const readers = new WeakMap<PublicKey, ReadCiphertext>()
-  const failures: FailureTimes = new Map()
+/** Gets secrets from a vault. It remembers the ciphertexts that it has verified, and the holders that failed. */
+class SecretReader {
+  readonly #vault: SecretVault
+  readonly #readers = new WeakMap<PublicKey, (json: string) => Ciphertext>()
+  readonly #failures: FailureTimes = new Map()
 
-  async function releaseFrom(
-    now: SecretVault,
-    request: Omit<ShareRequest, 'ciphertext'>,
-  ): Promise<Released> {
-    const { publicKey, threshold } = now
-    const { name } = request
-    const read = readers.get(publicKey) ?? createCiphertextReader(publicKey)
-    readers.set(publicKey, read)
-    const ciphertext = checkCiphertext(read, name, await now.ciphertext(name))
+  constructor(vault: SecretVault) {
+    this.#vault = vault
+  }
+
+  /** Gets one secret, sealed to the keys of the request. */
+  async read(request: ReadRequest): Promise<Released> {
+    let now = await this.#current()
+    for (let changes = 0; ; changes++) {
+      try {
+        return await this.#readFrom(now, request)
+      } catch (thrown) {
+        const later = request.signal?.aborted ? now : await this.#current()
+        // Its holders have other shares now, or the secret another version.
+        if (later === now || changes === MAX_CHANGES) throw thrown
+        now = later
+      }
+    }
+  }
+
+  async #current(): Promise<SecretVault> {
+    return (await this.#vault.current?.()) ?? this.#vault
+  }
+
+  async #readFrom(now: SecretVault, request: ReadRequest): Promise<Released> {
+    const { key } = request.name
+    const ciphertext = this.#readCiphertext(now, request.name, await now.ciphertext(request.name))
     const asked = { ...request, ciphertext }
-    const shares = await gatherShares(now, asked, failures)
-    const bytes = await combine(ciphertext, shares, { threshold, crypto: nodeCrypto }).catch(
-      async () => {
-        // Either a holder lies or the message was changed.
-        const verified = await gatherShares(now, { ...asked, suspects: shares }, failures)
-        return combine(ciphertext, verified, { threshold, crypto: nodeCrypto })
-      },
-    )
+    const options = { threshold: now.threshold, crypto: nativeCrypto as WebCrypto }
+    const shares = await gatherShares(now, asked, this.#failures)
+    const bytes = await combine(ciphertext, shares, options).catch(async () => {
+      // Either a holder lies or the message was changed.
+      const verified = await gatherShares(now, { ...asked, suspects: shares }, this.#failures)
+      return combine(ciphertext, verified, options)
+    })
     try {
       const { value, use } = readUse(bytes)
       const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
       return { value: text, ...(use === undefined ? {} : { use }) }
     } catch (thrown) {
       const why = thrown instanceof VaultError ? thrown.message : 'its value is not valid UTF-8'
-      throw new VaultError(`secret ${name.key}: ${why}`)
+      throw new VaultError(`secret ${key}: ${why}`)
     } finally {
       bytes.fill(0)
     }
   }
 
-  return {
-    async release(request) {
-      let now = (await vault.current?.()) ?? vault
-      for (let changes = 0; ; changes++) {
-        try {
-          return await releaseFrom(now, request)
-        } catch (thrown) {
-          const later = request.signal?.aborted ? now : ((await vault.current?.()) ?? vault)
-          // Its holders have other shares now, or the secret another version.
-          if (later === now || changes === MAX_CHANGES) throw thrown
-          now = later
-        }
-      }
-    },
+  #readCiphertext(
+    { publicKey }: SecretVault,
+    { key, owner }: SecretName,
+    json: string,
+  ): Ciphertext {
+    const read = this.#readers.get(publicKey) ?? createCiphertextReader(publicKey)
+    this.#readers.set(publicKey, read)
+    let ciphertext: Ciphertext
+    try {
+      ciphertext = read(json)
+    } catch (cause) {
+      throw new VaultError(`secret ${key}: its entry is not a ciphertext of this vault`, { cause })
+    }
+    if (Buffer.compare(ciphertext.label, ownerLabel(owner)) === 0) return ciphertext
+    throw new VaultError(`secret ${key}: its ciphertext was not made for ${owner}`)
   }
-}
-
-function checkCiphertext(
-  read: ReadCiphertext,
-  { key, owner }: SecretName,
-  text: string,
-): Ciphertext {
-  let ciphertext: Ciphertext
-  try {
-    ciphertext = read(text)
-  } catch (cause) {
-    throw new VaultError(`secret ${key}: its entry is not a ciphertext of this vault`, { cause })
-  }
-  if (Buffer.compare(ciphertext.label, ownerLabel(owner)) === 0) return ciphertext
-  throw new VaultError(`secret ${key}: its ciphertext was not made for ${owner}`)
 }

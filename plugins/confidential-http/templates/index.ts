@@ -1,14 +1,18 @@
-import { checkBoolean, checkOptions } from '../../../core/options.js'
-import { type EnclavePlugin, type HeaderLines, requestSize, utf8Length } from '../call.js'
+import { checkBoolean, readOptions, type Schema, withDefault } from '../../../core/options.js'
+import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { createPolicyGuard } from './policy-guard.js'
-import { type FindValue, renderTemplate } from './template.js'
+import { findViolation, type SecretTarget, type SecretUse } from '../secret.js'
+import { renderTemplate } from './template.js'
 
 /** Options of `templates`. */
 export interface TemplatesOptions {
   /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
   readonly requirePolicies?: boolean
 }
+
+const schema = {
+  requirePolicies: withDefault(false, checkBoolean),
+} satisfies Schema<TemplatesOptions>
 
 /** The largest size of a filled request without `limits`, in bytes: a few short templates can expand to any length. */
 const MAX_FILLED = 1_024_000
@@ -19,62 +23,115 @@ const MAX_FILLED = 1_024_000
  * then nothing is sent.
  */
 export function templates(options?: TemplatesOptions): EnclavePlugin {
-  const given = checkOptions('templates', options, { requirePolicies: true })
-  const requirePolicies = checkBoolean('requirePolicies', given.requirePolicies ?? false)
+  const { requirePolicies } = readOptions('templates', options, schema)
   const warned = new Set<string>()
   return {
     name: 'templates',
     attempt: next =>
       async function fillPlaceholders(call) {
-        const { body, multiHeaders } = call
-        const guard = createPolicyGuard(call, requirePolicies, warned)
-        // Everything that holds no template counts as well.
-        const unfilled = requestSize({
-          url: call.url,
-          multiHeaders: new Map(
-            [...multiHeaders].map(([name, lines]) => [name, lines.map(() => '')]),
-          ),
-          ...(typeof body === 'object' && { body }),
-        })
-        let left = (call.connection.maxRequestBytes ?? MAX_FILLED) - unfilled
-        function fill(field: string, template: string, place: string): string {
-          const find: FindValue = function find(name) {
-            const value = call.publicValues.get(name)
-            if (value !== undefined) return value
-            const secret = call.released.get(name)
-            if (secret !== undefined) guard.use(name, place)
-            return secret
-          }
-          const filled = renderTemplate(field, template, find, left)
-          left -= utf8Length(filled)
-          return filled
+        const { body } = call
+        const filling = new Filling(call, requirePolicies, warned)
+        const multiHeaders = filling.headers()
+        const filled = typeof body === 'string' && {
+          body: filling.fill('request.bodyString', body, 'body'),
         }
-        const filled = {
-          multiHeaders: fillHeaders(multiHeaders, fill),
-          ...(typeof body === 'string' && { body: fill('request.bodyString', body, 'body') }),
-        }
-        const connection = { ...call.connection, checkTarget: guard.checkTarget }
-        return next({ ...call, ...filled, connection })
+        const connection = { ...call.connection, checkTarget: filling.checkTarget }
+        return next({ ...call, multiHeaders, ...filled, connection })
       },
   }
 }
 
-function fillHeaders(
-  headers: HeaderLines,
-  fill: (field: string, template: string, place: string) => string,
-): HeaderLines {
-  const filled = [...headers].map(([name, lines]) => {
-    const values = lines.map((line, index) => {
-      const field = `request.multiHeaders.${name}.values[${index}]`
-      const value = fill(field, line, `header:${name.toLowerCase()}`)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: a header can't hold these
-      if (!/[\x00-\x08\x0a-\x1f\x7f]/.test(value)) return value
-      throw new EnclaveError(
-        `${field} must not hold CR, LF, NUL or another control character once its placeholders are filled`,
-        { code: 'TEMPLATE' },
-      )
+/** Fills one request, and holds the secrets that it puts into the request to their policies. */
+class Filling {
+  readonly #call: ConfidentialCall
+  readonly #requirePolicies: boolean
+  /** The secrets without a policy that were warned of. */
+  readonly #warned: Set<string>
+  readonly #hasCustomRoots: boolean
+  readonly #headers: readonly string[]
+  /** The policies of the secrets that were put into the request. */
+  readonly #used = new Map<string, SecretUse>()
+  /** The bytes that the request may still grow by. */
+  #left: number
+
+  constructor(call: ConfidentialCall, requirePolicies: boolean, warned: Set<string>) {
+    const { url, body, multiHeaders, connection } = call
+    this.#call = call
+    this.#requirePolicies = requirePolicies
+    this.#warned = warned
+    this.#hasCustomRoots = call.customRootCaCertPem !== undefined
+    this.#headers = [...multiHeaders.keys(), ...call.headers.keys()]
+    // Everything that holds no template counts as well.
+    const names = [...multiHeaders].map(([name, lines]) => [name, lines.map(() => '')] as const)
+    const unfilled = requestSize({
+      url,
+      multiHeaders: new Map(names),
+      ...(typeof body === 'object' && { body }),
     })
-    return [name, values] as const
-  })
-  return new Map(filled)
+    this.#left = (connection.maxRequestBytes ?? MAX_FILLED) - unfilled
+  }
+
+  headers(): ConfidentialCall['multiHeaders'] {
+    const filled = [...this.#call.multiHeaders].map(([name, lines]) => {
+      const values = lines.map((line, index) => {
+        const field = `request.multiHeaders.${name}.values[${index}]`
+        const value = this.fill(field, line, `header:${name.toLowerCase()}`)
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: a header can't hold these
+        if (!/[\x00-\x08\x0a-\x1f\x7f]/.test(value)) return value
+        throw new EnclaveError(
+          `${field} must not hold CR, LF, NUL or another control character once its placeholders are filled`,
+          { code: 'TEMPLATE' },
+        )
+      })
+      return [name, values] as const
+    })
+    return new Map(filled)
+  }
+
+  fill(field: string, template: string, place: string): string {
+    const { publicValues, released } = this.#call
+    const find = (name: string): string | undefined => {
+      const value = publicValues.get(name)
+      if (value !== undefined) return value
+      const secret = released.get(name)
+      if (secret !== undefined) this.#checkPlace(name, place)
+      return secret
+    }
+    const filled = renderTemplate(field, template, find, this.#left)
+    this.#left -= utf8Length(filled)
+    return filled
+  }
+
+  /** Holds the secrets that were put into the request to its method and URL as the wire sends them. */
+  readonly checkTarget = (target: { readonly method: string; readonly url: string }): void => {
+    this.#call.connection.checkTarget?.(target)
+    for (const [key, policy] of this.#used) this.#check(key, policy, target)
+  }
+
+  /** Called before a secret is put into a place. Throws EnclaveError, code `SECRET_POLICY`, if the secret may not go there. */
+  #checkPlace(key: string, place: string): void {
+    const { method, url, policies, secrets, scope } = this.#call
+    const policy = policies.get(key)
+    if (policy !== undefined) {
+      this.#used.set(key, policy)
+      this.#check(key, policy, { method, url, place, headers: this.#headers })
+      return
+    }
+    if (this.#requirePolicies)
+      throw notAllowed(key, 'it has no policy, which this enclave asks for')
+    const { owner, namespace } = secrets.find(each => each.key === key) ?? {}
+    const name = `${owner}/${namespace}/${key}`
+    if (this.#warned.has(name)) return
+    this.#warned.add(name)
+    scope.log.warn?.(`secret ${key} has no policy: it may go anywhere`)
+  }
+
+  #check(key: string, use: SecretUse, target: Omit<SecretTarget, 'hasCustomRoots'>): void {
+    const violation = findViolation(use, { ...target, hasCustomRoots: this.#hasCustomRoots })
+    if (violation !== undefined) throw notAllowed(key, violation)
+  }
+}
+
+function notAllowed(key: string, rule: string): EnclaveError {
+  return new EnclaveError(`secret ${key}: ${rule}; nothing was sent`, { code: 'SECRET_POLICY' })
 }

@@ -1,7 +1,152 @@
-import { utf8Length } from '../call.js'
+import { utf8Length, withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { type Action, readAction } from './action.js'
-import { functions } from './functions.js'
+
+/** Takes the values of its arguments. Throws EnclaveError, whose message names no value, after `field`. */
+export type TemplateFunction = (field: string, values: readonly string[]) => string
+
+/** The functions of templates, by name. `js` and `urlquery` are Go's, the others ours. */
+export const functions: ReadonlyMap<string, TemplateFunction> = new Map<string, TemplateFunction>([
+  ['json', (field, values) => JSON.stringify(only(field, values))],
+  ['basicAuth', basicAuth],
+  // Of several arguments Go escapes all in a row.
+  ['js', (_, values) => escapeJs(values.join(''))],
+  ['urlquery', (_, values) => escapeQuery(values.join(''))],
+])
+
+function only(field: string, values: readonly string[]): string {
+  const [value] = values
+  if (value !== undefined && values.length === 1) return value
+  throw wrong(`${field}: json must have one argument, as in {{json .name}}, not ${values.length}`)
+}
+
+/** What follows the word Basic in a header (RFC 7617). */
+function basicAuth(field: string, values: readonly string[]): string {
+  const [user, password] = values
+  if (user === undefined || password === undefined || values.length !== 2)
+    throw wrong(
+      `${field}: basicAuth must have two arguments, as in {{basicAuth .user .password}}, not ${values.length}`,
+    )
+  if (user.includes(':'))
+    throw wrong(`${field}: basicAuth must have a user without a colon, which ends it`)
+  if (/\p{Cc}/u.test(user + password))
+    throw wrong(
+      `${field}: basicAuth must have a user and a password without control characters, such as a line break at the end`,
+    )
+  return withBytes(`${user}:${password}`, bytes => bytes.toString('base64'))
+}
+
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', "'": "\\'", '"': '\\"' }
+
+/** Escapes a text as Go's template.JSEscape does: for between the quotes of a string in JavaScript. */
+function escapeJs(text: string): string {
+  // Go leaves DEL, and what it counts as printable.
+  return text.replace(
+    /[\\'"<>&=]|(?![ \x7f\p{L}\p{M}\p{N}\p{P}\p{S}])./gsu,
+    char => SHORT_ESCAPES[char] ?? `\\u${hexOf(char.codePointAt(0) ?? 0, 4)}`,
+  )
+}
+
+/** Escapes a text as Go's url.QueryEscape does. */
+function escapeQuery(text: string): string {
+  return encodeURIComponent(text)
+    .replace(/[!'()*]/g, char => `%${hexOf(char.charCodeAt(0), 2)}`)
+    .replaceAll('%20', '+')
+}
+
+function hexOf(number: number, digits: number): string {
+  return number.toString(16).toUpperCase().padStart(digits, '0')
+}
+
+function wrong(rule: string): EnclaveError {
+  return new EnclaveError(rule, { code: 'TEMPLATE' })
+}
+
+/** A placeholder: its steps are taken in turn, and each hands its value on to the next as the last argument. */
+export interface Action {
+  /** Empty for a comment. */
+  readonly steps: readonly Step[]
+  /** Whether the white space before it is left out. */
+  readonly trimBefore: boolean
+  readonly trimAfter: boolean
+  readonly end: number
+}
+
+/** `.name` alone, or a function with the names of its arguments. */
+export interface Step {
+  readonly run?: TemplateFunction
+  readonly names: readonly string[]
+}
+
+/** The steps behind the first; without a limit, a short template would be long work. */
+const MAX_PIPES = 8
+
+const opening = /\{\{(-[ \t\r\n])?/uy
+const closing = /(?:([ \t\r\n]+-)|[ \t\r\n]*)\}\}/uy
+const spaces = /[ \t\r\n]*/uy
+const pipe = /[ \t\r\n]*\|[ \t\r\n]*/uy
+const field = /\.((?![0-9])[_\p{L}\p{Nd}]+)/uy
+const argument = /[ \t\r\n]+\.((?![0-9])[_\p{L}\p{Nd}]+)/uy
+const word = /[a-zA-Z]+/uy
+const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
+const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
+
+/** Reads the action at the two braces at `start`; undefined for any other than the actions of `renderTemplate`. */
+export function readAction(template: string, start: number): Action | undefined {
+  return readPipeline(template, start) ?? readComment(template, start)
+}
+
+/** `{{.name}}`, `{{function .name .name}}`, and either with `| function .name` behind it. */
+function readPipeline(template: string, start: number): Action | undefined {
+  let at = start
+  /** Moves on behind what matches here. */
+  function take(pattern: RegExp): RegExpExecArray | undefined {
+    const found = matchAt(pattern, template, at)
+    at += found?.[0].length ?? 0
+    return found ?? undefined
+  }
+  function readCall(): Step | undefined {
+    const run = functions.get(take(word)?.[0] ?? '')
+    if (run === undefined) return undefined
+    const names: string[] = []
+    for (let next = take(argument); next !== undefined; next = take(argument))
+      names.push(next[1] as string)
+    return { run, names }
+  }
+
+  const opened = take(opening)
+  take(spaces)
+  const [, name] = take(field) ?? []
+  const steps: (Step | undefined)[] = [name === undefined ? readCall() : { names: [name] }]
+  while (steps.length <= MAX_PIPES && steps.at(-1) !== undefined && take(pipe) !== undefined)
+    steps.push(readCall())
+  const closed = take(closing)
+  if (closed === undefined || !steps.every(step => step !== undefined)) return undefined
+  return {
+    steps,
+    trimBefore: opened?.[1] !== undefined,
+    trimAfter: closed[1] !== undefined,
+    end: at,
+  }
+}
+
+function readComment(template: string, start: number): Action | undefined {
+  const opened = matchAt(commentStart, template, start)
+  if (opened === null) return undefined
+  const close = template.indexOf('*/', start + opened[0].length)
+  const closed = close === -1 ? null : matchAt(commentEnd, template, close)
+  if (closed === null) return undefined
+  return {
+    steps: [],
+    trimBefore: opened[1] !== undefined,
+    trimAfter: closed[1] !== undefined,
+    end: close + closed[0].length,
+  }
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at
+  return pattern.exec(text)
+}
 
 /** Returns the value of a name, or undefined. */
 export type FindValue = (name: string) => string | undefined

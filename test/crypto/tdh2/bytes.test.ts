@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { isStreamsError } from '../../../core/errors.js'
 import { decodeBase64, encodeBase64 } from '../../../crypto/bytes.js'
-import { TDH2Error } from '../../../crypto/tdh2/errors.js'
+import { TDH2Error } from '../../../crypto/tdh2/encoding.js'
 import { randomScalar } from '../../../crypto/tdh2/group.js'
 import {
   combine,

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { evaluate } from '../../../crypto/tdh2/deal.js'
+import { evaluate } from '../../../crypto/tdh2/dealing.js'
 import { G, modOrder, multiply, ORDER, pointDigits } from '../../../crypto/tdh2/group.js'
 import { interpolate } from '../../../crypto/tdh2/share.js'
 

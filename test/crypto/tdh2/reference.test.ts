@@ -7,7 +7,7 @@ import {
   pointDigits,
   reduceDigest,
 } from '../../../crypto/tdh2/group.js'
-import { hashCiphertext, hashShare, hashToPad } from '../../../crypto/tdh2/hash.js'
+import { hashCiphertext, hashShare, hashToPad } from '../../../crypto/tdh2/encoding.js'
 import {
   combine,
   createShare,

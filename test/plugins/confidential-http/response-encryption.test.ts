@@ -11,7 +11,7 @@ import type { ConfidentialCall } from '../../../plugins/confidential-http/call.j
 import {
   AES_KEY_SECRET,
   responseEncryption,
-} from '../../../plugins/confidential-http/response-encryption/index.js'
+} from '../../../plugins/confidential-http/response-encryption.js'
 import { callOf, carry, keepLog, replyOf } from '../../support/plugins/confidential-http.js'
 import { failureOf } from '../../support/waiting.js'
 

@@ -11,15 +11,14 @@ import {
   parseCiphertext,
 } from '../../../crypto/tdh2/index.js'
 import type { ConfidentialCall } from '../../../plugins/confidential-http/call.js'
-import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
+import { EnclaveError, VaultError } from '../../../plugins/confidential-http/errors.js'
 import { limits } from '../../../plugins/confidential-http/limits.js'
-import type { SecretName } from '../../../plugins/confidential-http/secret-name.js'
+import type { SecretName } from '../../../plugins/confidential-http/secret.js'
 import {
   type ShareHolder,
   type SecretVault,
   secrets,
 } from '../../../plugins/confidential-http/secrets/index.js'
-import { VaultError } from '../../../plugins/confidential-http/vault-error.js'
 import { callOf, carry, keepLog, OWNER, replyOf } from '../../support/plugins/confidential-http.js'
 import { failureOf } from '../../support/waiting.js'
 

@@ -1,7 +1,4 @@
-import {
-  openAesGcm,
-  sealAesGcm,
-} from '@sluice/source/plugins/confidential-http/response-encryption/aes-gcm.js'
+import { openBody, sealBody } from '@sluice/source/plugins/confidential-http/response-encryption.js'
 import { renderTemplate } from '@sluice/source/plugins/confidential-http/templates/template.js'
 import type { Target } from '@sluice/test-support/fuzz/fuzz.js'
 import { mutateBytes } from '@sluice/test-support/fuzz/mutations.js'
@@ -155,7 +152,7 @@ export async function sealed(): Promise<readonly Target<Uint8Array>[]> {
   const plaintext = encoder.encode(JSON.stringify(response))
   const requests = [sealRequest(JSON.stringify(request), enclave.publicKey, caller)]
   const answered = [sealAnswer(JSON.stringify(response), caller.publicKey, enclave)]
-  const boxes = await Promise.all([0, 1].map(() => sealAesGcm(aesKey, plaintext)))
+  const boxes = await Promise.all([0, 1].map(() => sealBody(aesKey, plaintext)))
   const target = (
     name: string,
     samples: readonly Uint8Array[],
@@ -176,6 +173,6 @@ export async function sealed(): Promise<readonly Target<Uint8Array>[]> {
   return [
     target('sealed requests', requests, bytes => openRequest(bytes, enclave), 0.1),
     target('sealed answers', answered, bytes => openAnswer(bytes, enclave.publicKey, caller), 0.1),
-    target('encrypted bodies', boxes, bytes => openAesGcm(aesKey, bytes), 1),
+    target('encrypted bodies', boxes, bytes => openBody(aesKey, bytes), 1),
   ]
 }

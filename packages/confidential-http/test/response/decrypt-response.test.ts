@@ -1,8 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  openAesGcm,
-  sealAesGcm,
-} from '@sluice/source/plugins/confidential-http/response-encryption/aes-gcm.js'
+import { openBody, sealBody } from '@sluice/source/plugins/confidential-http/response-encryption.js'
 import { readVectors } from '@sluice/test-support/files.js'
 import { ValidationError } from 'sluice/core'
 import type { EnclaveError } from 'sluice/plugins/confidential-http'
@@ -108,31 +105,31 @@ describe('decryptResponse', () => {
   })
 })
 
-describe('sealAesGcm', () => {
+describe('sealBody', () => {
   const plaintext = bytes('{"a":"ü"}', 'utf8')
 
   test.each([
     ['the default', undefined],
     ['the platform’s own', globalThis.crypto],
   ])('makes with %s what either opens, each time under another nonce', async (_, crypto) => {
-    const sealed = await sealAesGcm(key, plaintext, crypto)
-    const again = await sealAesGcm(key, plaintext, crypto)
+    const sealed = await sealBody(key, plaintext, { crypto })
+    const again = await sealBody(key, plaintext, { crypto })
     expect(sealed).toHaveLength(12 + plaintext.length + 16)
     expect(sealed.subarray(0, 12)).not.toEqual(again.subarray(0, 12))
-    expect(await openAesGcm(key, sealed)).toStrictEqual(plaintext)
-    expect(await openAesGcm(key, sealed, globalThis.crypto)).toStrictEqual(plaintext)
+    expect(await openBody(key, sealed)).toStrictEqual(plaintext)
+    expect(await openBody(key, sealed, { crypto: globalThis.crypto })).toStrictEqual(plaintext)
   })
 
   test('encrypts nothing to 28 bytes', async () => {
-    const sealed = await sealAesGcm(key, new Uint8Array())
+    const sealed = await sealBody(key, new Uint8Array())
     expect(sealed).toHaveLength(28)
-    expect(await openAesGcm(key, sealed)).toStrictEqual(new Uint8Array())
+    expect(await openBody(key, sealed)).toStrictEqual(new Uint8Array())
   })
 
   test.each([0, 16, 24, 31, 33])('has no key of %d bytes', async length => {
     const other = new Uint8Array(length)
     const complaint = new ValidationError(`key must be 32 bytes, not ${length}`)
-    await expect(sealAesGcm(other, plaintext)).rejects.toThrow(complaint)
-    await expect(openAesGcm(other, new Uint8Array(28))).rejects.toThrow(complaint)
+    await expect(sealBody(other, plaintext)).rejects.toThrow(complaint)
+    await expect(openBody(other, new Uint8Array(28))).rejects.toThrow(complaint)
   })
 })

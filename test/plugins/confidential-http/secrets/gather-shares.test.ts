@@ -8,14 +8,12 @@ import {
   parseCiphertext,
 } from '../../../../crypto/tdh2/index.js'
 import {
+  type FailureTimes,
   gatherShares,
   HEDGE_AFTER,
-} from '../../../../plugins/confidential-http/secrets/gather-shares.js'
-import type {
-  FailureTimes,
-  ShareHolder,
-} from '../../../../plugins/confidential-http/secrets/holder-order.js'
-import { VaultError } from '../../../../plugins/confidential-http/vault-error.js'
+  type ShareHolder,
+} from '../../../../plugins/confidential-http/secrets/gather.js'
+import { VaultError } from '../../../../plugins/confidential-http/errors.js'
 import { failureOf } from '../../../support/waiting.js'
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }

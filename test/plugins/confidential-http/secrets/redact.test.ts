@@ -1,13 +1,14 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
+import type { HeaderLines } from '../../../../plugins/confidential-http/call.js'
 import { EnclaveError } from '../../../../plugins/confidential-http/errors.js'
-import { createRedactor, REDACTED } from '../../../../plugins/confidential-http/secrets/redact.js'
+import { REDACTED, Redactor } from '../../../../plugins/confidential-http/secrets/redact.js'
 
 const SECRET = 'sk-live-"quoted"\nand on'
 const secrets = ['12', '', SECRET]
 
 const redactError = (thrown: unknown, all: readonly string[]): unknown =>
-  createRedactor(all).error(thrown)
+  new Redactor(all).error(thrown)
 
 describe('an error', () => {
   test.each([
@@ -71,7 +72,7 @@ describe('a log', () => {
   test('has another line in place of one that repeats a secret', () => {
     const lines: unknown[][] = []
     const write = (...line: unknown[]): void => void lines.push(line)
-    const log = createRedactor(secrets).log({ info: write, debug: write })
+    const log = new Redactor(secrets).log({ info: write, debug: write })
     expect(Object.keys(log)).toEqual(['info', 'debug'])
     log.info?.('fine', { host: 'a' })
     log.info?.(`bad ${SECRET}`)
@@ -81,12 +82,13 @@ describe('a log', () => {
 })
 
 describe('headers', () => {
-  const { headers } = createRedactor(secrets)
+  const redactor = new Redactor(secrets)
+  const headers = (given: HeaderLines) => redactor.headers(given)
 
   test('are the same object where they hold no secret', () => {
     const given = new Map([['X', ['a', 'b']]])
     expect(headers(given)).toBe(given)
-    expect(createRedactor([]).headers(given)).toBe(given)
+    expect(new Redactor([]).headers(given)).toBe(given)
   })
 
   test('lose the values that hold one, and the names that do', () => {
@@ -95,7 +97,7 @@ describe('headers', () => {
       ['Y', [btoa(`user:${SECRET}`)]],
       ['X-Sk-Live-', ['c']],
     ])
-    expect([...createRedactor(['SK-live-']).headers(given)]).toEqual([
+    expect([...new Redactor(['SK-live-']).headers(given)]).toEqual([
       ['X', ['a', REDACTED, 'b']],
       ['Y', [REDACTED]],
     ])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { SecretSearch } from '../../../../plugins/confidential-http/secrets/secret-search.js'
+import { SecretSearch } from '../../../../plugins/confidential-http/secrets/redact.js'
 import { inForm } from '../../../support/long.js'
 
 const isIn = (text: string, ...secrets: string[]): boolean => new SecretSearch(secrets).isIn(text)

@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { EnclaveError } from '../../../../plugins/confidential-http/errors.js'
-import { functions } from '../../../../plugins/confidential-http/templates/functions.js'
-import { renderTemplate } from '../../../../plugins/confidential-http/templates/template.js'
+import {
+  functions,
+  renderTemplate,
+} from '../../../../plugins/confidential-http/templates/template.js'
 import { readVectors } from '../../../support/files.js'
 
 interface Row {

@@ -54,6 +54,6 @@ export function makeFastGroup(actual: typeof Group, draw: () => number): Partial
     pointDigits: point => (point === undefined ? '' : `04${hex(logarithmOf(point))}`),
     decodePoint: bytes => pointOf(BigInt(`0x${Buffer.from(bytes.subarray(33)).toString('hex')}`)),
     checkPoint: (_field, value) => value as Group.Point,
-    checkedSource: (source = randomScalar) => source,
+    checkedSource: (_field, source = randomScalar) => source as Group.ScalarSource,
   }
 }

@@ -49,7 +49,8 @@ jest.mock('@sluice/source/crypto/tdh2/group.js', () =>
 
 // A box is open, and names who may open it: nobody in the model looks into that of another.
 jest.mock('@sluice/source/crypto/sealed-box.js', () => {
-  const { concat, isPublicKey, checkPublicKey } = jest.requireActual<typeof SealedBox>(
+  const concat = (...parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts))
+  const { isPublicKey, checkPublicKey } = jest.requireActual<typeof SealedBox>(
     '@sluice/source/crypto/sealed-box.js',
   )
   const open = (head: readonly Uint8Array[], boxed: Uint8Array): Uint8Array | undefined => {
@@ -59,7 +60,6 @@ jest.mock('@sluice/source/crypto/sealed-box.js', () => {
       : undefined
   }
   const made: Partial<typeof SealedBox> = {
-    concat,
     isPublicKey,
     checkPublicKey,
     boxKeys() {

@@ -1,8 +1,14 @@
 import { ValidationError } from '../../core/errors.js'
-import { checkNumber, checkObject } from '../../core/options.js'
-import { checkDeal, checkThreshold, type DealOptions, evaluate } from './deal.js'
-import { parseGroupFields, pointText, readIndex, readPoints, rejection } from './fields.js'
 import {
+  type Checked,
+  checkNumber,
+  checkObject,
+  number,
+  readOptions,
+  type Schema,
+} from '../../core/options.js'
+import {
+  checkedSource,
   checkPoint,
   checkScalar,
   G,
@@ -11,18 +17,114 @@ import {
   modOrder,
   multiply,
   type Point,
+  type ScalarSource,
   sumOfProducts,
 } from './group.js'
 import {
   checkPrivateShare,
   checkPublicKey,
-  MAX_NODES,
+  checkThreshold,
   makePrivateShare,
   makePublicKey,
+  MAX_NODES,
   type PrivateShare,
   type PublicKey,
 } from './key.js'
+import { Fields, pointText, rejection } from './encoding.js'
 import { lagrange } from './share.js'
+
+/** How a master secret is split. */
+export interface DealOptions {
+  /** The number of shares needed to decrypt. */
+  readonly threshold: number
+  /** The number of shares, at most 1000. */
+  readonly nodes: number
+  /** @default the platform’s generator */
+  readonly randomScalar?: ScalarSource
+}
+
+/** A key pair with a split secret key. */
+export interface Dealing {
+  /** The key to encrypt to, with what verifies the holders' shares. */
+  readonly publicKey: PublicKey
+  /** Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it. */
+  readonly masterSecret: bigint
+  /** The share of every holder, by index. */
+  readonly shares: readonly PrivateShare[]
+}
+
+/**
+ * Makes a key and splits its secret with Shamir's scheme: share i is f(i + 1), for a polynomial f of degree threshold - 1
+ * with the master secret as f(0). Draws the coefficients from the lowest on, then the factor of Ḡ.
+ */
+export function generateKeys(options: DealOptions): Dealing {
+  const { threshold, nodes, randomScalar: draw } = checkDeal('generateKeys', options)
+  const coefficients = Array.from({ length: threshold }, draw)
+  return deal(coefficients, nodes, masterSecret => ({
+    gBar: multiply(G, draw()),
+    h: multiply(G, masterSecret),
+  }))
+}
+
+/**
+ * Splits the master secret again, for example among other holders. The new shares decrypt the existing ciphertexts, but not
+ * together with old shares. Draws the coefficients except the lowest.
+ */
+export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
+  const { threshold, nodes, randomScalar: draw } = checkDeal('redeal', options)
+  checkPublicKey(publicKey)
+  checkScalar('masterSecret', masterSecret)
+  if (!isSamePoint(multiply(G, masterSecret), publicKey.h))
+    throw new ValidationError('masterSecret must be that of the public key')
+  const coefficients = [masterSecret, ...Array.from({ length: threshold - 1 }, draw)]
+  return deal(coefficients, nodes, () => publicKey)
+}
+
+function deal(
+  coefficients: readonly bigint[],
+  nodes: number,
+  keyOf: (masterSecret: bigint) => { readonly gBar: Point; readonly h: Point },
+): Dealing {
+  const masterSecret = evaluate(coefficients, 0n)
+  const shares = sharesOf(coefficients, nodes)
+  const { gBar, h } = keyOf(masterSecret)
+  const publicKey = makePublicKey(
+    gBar,
+    h,
+    shares.map(share => multiply(G, share.v)),
+  )
+  const dealing = { publicKey, shares } as unknown as Dealing
+  return Object.freeze(Object.defineProperty(dealing, 'masterSecret', { value: masterSecret }))
+}
+
+/** Evaluates the polynomial by Horner’s rule. */
+export function evaluate(coefficients: readonly bigint[], x: bigint): bigint {
+  return coefficients.reduceRight((value, coefficient) => modOrder(value * x + coefficient), 0n)
+}
+
+const dealRules = {
+  nodes: number({ min: 1, max: MAX_NODES, whole: true }),
+  threshold: checkThreshold,
+  randomScalar: checkedSource,
+} satisfies Schema<DealOptions>
+
+/** Checks how a secret is split. */
+function checkDeal(of: string, options: DealOptions): Checked<typeof dealRules> {
+  const checked = readOptions(of, options, dealRules)
+  const { threshold, nodes } = checked
+  if (threshold <= nodes) return checked
+  throw new ValidationError(
+    `threshold is higher than total number of nodes: ${threshold} of ${nodes}`,
+  )
+}
+
+/** The values of a polynomial at the indexes of the holders, plus 1. */
+function sharesOf(coefficients: readonly bigint[], nodes: number): readonly PrivateShare[] {
+  const shares = Array.from({ length: nodes }, (_, index) =>
+    makePrivateShare(index, checkScalar('every share', evaluate(coefficients, BigInt(index) + 1n))),
+  )
+  return Object.freeze(shares)
+}
 
 /*
  * Resharing, by Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and Its Applications”), made
@@ -62,26 +164,24 @@ export interface ShareDealing extends DealingCommitments {
 /** Deals a holder's share to new holders. Draws the coefficients except the lowest. */
 export function dealReshare(share: PrivateShare, options: DealOptions): ShareDealing {
   const { index, v } = checkPrivateShare(share)
-  const { threshold, nodes, draw } = checkDeal('dealReshare', options)
+  const { threshold, nodes, randomScalar: draw } = checkDeal('dealReshare', options)
   return makeDealing(index, [v, ...Array.from({ length: threshold - 1 }, draw)], nodes)
 }
 
 /** Deals a random secret, as one of the dealers of a fresh key. Draws the coefficients from the lowest on. */
 export function dealFresh(dealer: number, options: DealOptions): ShareDealing {
   checkNumber('dealer', dealer, { min: 0, whole: true })
-  const { threshold, nodes, draw } = checkDeal('dealFresh', options)
+  const { threshold, nodes, randomScalar: draw } = checkDeal('dealFresh', options)
   return makeDealing(dealer, Array.from({ length: threshold }, draw), nodes)
 }
 
 function makeDealing(dealer: number, coefficients: readonly bigint[], nodes: number): ShareDealing {
   const commitments = coefficients.map(each => multiply(G, each))
-  const subShares = Array.from({ length: nodes }, (_, index) =>
-    makePrivateShare(
-      index,
-      checkScalar('every sub-share', evaluate(coefficients, BigInt(index) + 1n)),
-    ),
-  )
-  return Object.freeze({ dealer, commitments: Object.freeze(commitments), subShares })
+  return Object.freeze({
+    dealer,
+    commitments: Object.freeze(commitments),
+    subShares: sharesOf(coefficients, nodes),
+  })
 }
 
 /**
@@ -226,7 +326,7 @@ function checkDistinct(dealers: readonly number[]): void {
 function checkDealing(dealing: DealingCommitments, threshold: number): DealingCommitments {
   const { dealer, commitments } = checkObject('dealing', dealing)
   checkNumber('dealing.dealer', dealer, { min: 0, whole: true })
-  checkThreshold(threshold)
+  checkThreshold('threshold', threshold)
   if (!Array.isArray(commitments) || commitments.length !== threshold)
     throw wrong(dealer, `it must have ${threshold} commitments, as many as the threshold`)
   for (const [at, point] of commitments.entries()) checkPoint(`dealing.commitments[${at}]`, point)
@@ -246,9 +346,9 @@ export function formatDealing({ dealer, commitments }: DealingCommitments): stri
 
 /** Reads what a dealer has published; nothing is checked but the form. Throws TDH2Error. */
 export function parseDealing(json: string): DealingCommitments {
-  const fields = parseGroupFields(NAME, json)
+  const fields = Fields.ofGroup(NAME, json)
   return {
-    dealer: readIndex(fields),
-    commitments: readPoints(fields, 'Commitments', MAX_NODES),
+    dealer: fields.index(),
+    commitments: fields.points('Commitments', MAX_NODES),
   }
 }

@@ -1,13 +1,11 @@
 import { foreignCause, ValidationError } from '../../core/errors.js'
-import { checkOptions } from '../../core/options.js'
-import { checkBytes, encodeBase64, isBytes } from '../bytes.js'
+import { readOptions, type Schema, unchecked } from '../../core/options.js'
 import { TextDecoder, TextEncoder } from '../../platform/globals.js'
+import { checkBytes, encodeBase64, isBytes } from '../bytes.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../crypto.js'
-import { checkThreshold } from './deal.js'
-import { TDH2Error } from './errors.js'
-import { parseFields, readBytes, rejection } from './fields.js'
+import { Fields, rejection, TDH2Error } from './encoding.js'
 import { checkedSource, type ScalarSource } from './group.js'
-import { checkPublicKey, type PublicKey } from './key.js'
+import { checkPublicKey, checkThreshold, type PublicKey } from './key.js'
 import { checkDecryptionShare, type DecryptionShare, interpolate } from './share.js'
 import {
   checkWrappedKey,
@@ -28,6 +26,13 @@ export interface EncryptOptions {
   readonly randomScalar?: ScalarSource
 }
 
+const encryptRules = {
+  label: (field, given) =>
+    checkBytes(field, given === undefined ? new Uint8Array(LABEL_BYTES) : given, LABEL_BYTES),
+  crypto: unchecked<WebCrypto | undefined>,
+  randomScalar: checkedSource,
+} satisfies Schema<EncryptOptions>
+
 /** Options of `combine`. */
 export interface CombineOptions {
   /** The number of shares needed to decrypt. No key or ciphertext contains it. */
@@ -35,6 +40,11 @@ export interface CombineOptions {
   /** Decrypts. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
 }
+
+const combineRules = {
+  threshold: checkThreshold,
+  crypto: unchecked<WebCrypto | undefined>,
+} satisfies Schema<CombineOptions>
 
 /** A verified ciphertext: a message encrypted with AES-256-GCM, and the AES key encrypted with TDH2. */
 export interface Ciphertext extends WrappedKey {
@@ -60,16 +70,10 @@ export async function encrypt(
   plaintext: Uint8Array,
   options?: EncryptOptions,
 ): Promise<string> {
-  const {
-    label = new Uint8Array(LABEL_BYTES),
-    crypto,
-    randomScalar,
-  } = checkOptions('encrypt', options, { label: true, crypto: true, randomScalar: true })
+  const { label, crypto, randomScalar: draw } = readOptions('encrypt', options, encryptRules)
   checkPublicKey(publicKey)
   if (!isBytes(plaintext) || plaintext.byteLength > MAX_PLAINTEXT)
     throw new ValidationError(`plaintext must be a Uint8Array of at most ${MAX_PLAINTEXT} bytes`)
-  checkBytes('label', label, LABEL_BYTES)
-  const draw = checkedSource(randomScalar)
   const provider = crypto ?? (await defaultCrypto())
   const key = provider.getRandomValues(new Uint8Array(KEY_BYTES))
   const nonce = provider.getRandomValues(new Uint8Array(NONCE_BYTES))
@@ -93,10 +97,10 @@ export async function encrypt(
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
   checkPublicKey(publicKey)
-  const fields = parseFields(NAME, json)
-  const wrapped = readBytes(fields, 'TDH2Ctxt')
-  const message = new Uint8Array(readBytes(fields, 'SymCtxt'))
-  const nonce = new Uint8Array(readBytes(fields, 'Nonce'))
+  const fields = new Fields(NAME, json)
+  const wrapped = fields.bytes('TDH2Ctxt')
+  const message = new Uint8Array(fields.bytes('SymCtxt'))
+  const nonce = new Uint8Array(fields.bytes('Nonce'))
   if (nonce.byteLength !== NONCE_BYTES) throw rejection(NAME, 'Nonce: nonce must have 12B')
   if (message.byteLength < TAG_BYTES)
     throw rejection(NAME, `SymCtxt is shorter than its tag of ${TAG_BYTES} bytes`)
@@ -113,8 +117,7 @@ export async function combine(
   shares: readonly DecryptionShare[],
   options: CombineOptions,
 ): Promise<Uint8Array> {
-  const { threshold, crypto } = checkOptions('combine', options, { threshold: true, crypto: true })
-  checkThreshold(threshold)
+  const { threshold, crypto } = readOptions('combine', options, combineRules)
   checkWrappedKey(ciphertext)
   checkBytes('ciphertext.message', ciphertext.message)
   checkBytes('ciphertext.nonce', ciphertext.nonce, NONCE_BYTES)
@@ -127,10 +130,9 @@ export async function combine(
   const key = unwrapKey(ciphertext, point)
   const aes = await subtle.importKey('raw', key, { name: 'AES-GCM' }, false, ['decrypt'])
   key.fill(0)
+  const { nonce: iv, message } = ciphertext
   try {
-    return new Uint8Array(
-      await subtle.decrypt({ name: 'AES-GCM', iv: ciphertext.nonce }, aes, ciphertext.message),
-    )
+    return new Uint8Array(await subtle.decrypt({ name: 'AES-GCM', iv }, aes, message))
   } catch (thrown) {
     throw new TDH2Error(
       'the ciphertext is rejected: SymCtxt: message authentication failed, as it was changed or a share is wrong',
