@@ -11,7 +11,7 @@ import {
 } from './capability.js'
 import { nameKind } from './request/fields.js'
 import { normalizeRequest } from './request/normalize-request.js'
-import { normalizeResponse } from './response/normalize-response.js'
+import { normalizeResponse } from './response/response.js'
 import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse } from './types.js'
 
 /** Options of a ConfidentialHTTPClient. */

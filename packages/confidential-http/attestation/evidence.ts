@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import { foreignCause, isBytes } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
-import { parseBase64 } from '../request/byte-fields.js'
+import { parseBase64 } from '../request/fields.js'
 
 /** What evidence is bound to. */
 export interface AttestedKeys {

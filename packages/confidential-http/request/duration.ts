@@ -1,5 +1,5 @@
 import { ValidationError } from 'sluice/core'
-import { type Field, nameKind, openMessage } from './fields.js'
+import { type Field, nameKind, readMessage } from './fields.js'
 import { type DurationMessage, TYPE_NAMES } from './message.js'
 
 /** In nanoseconds. */
@@ -9,7 +9,7 @@ const MAX_SECONDS = 315_576_000_000n
 /** The units of a duration, in nanoseconds. */
 const UNITS = { ms: 1_000_000n, s: SECOND, m: 60n * SECOND } as const
 
-const SHAPE = { typeName: TYPE_NAMES.Duration, fields: ['seconds', 'nanos'] } as const
+const SHAPE = { typeName: TYPE_NAMES.Duration, fields: { seconds: readWhole, nanos: readNanos } }
 
 /** Converts a duration of any form to the normal one. Throws ValidationError naming `field` unless it is more than 0. */
 export function parseDuration(field: string, value: unknown): DurationMessage {
@@ -56,11 +56,14 @@ function parseMessage(field: Field): bigint {
     throw new ValidationError(
       `${field.path} must be a duration such as 5s or 200ms, not ${nameKind(field.value)}`,
     )
-  const part = openMessage(field, SHAPE)
-  const nanos = readWhole(part('nanos'))
-  if (nanos < 0n || nanos >= SECOND)
-    throw new ValidationError(`${field.path}.nanos must be 0 to 999999999`)
-  return readWhole(part('seconds')) * SECOND + nanos
+  const { seconds, nanos } = readMessage(field, SHAPE)
+  return seconds * SECOND + nanos
+}
+
+function readNanos(field: Field): bigint {
+  const nanos = readWhole(field)
+  if (nanos >= 0n && nanos < SECOND) return nanos
+  throw new ValidationError(`${field.path} must be 0 to 999999999`)
 }
 
 function readWhole({ path, value = 0n }: Field): bigint {

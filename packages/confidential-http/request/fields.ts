@@ -1,5 +1,49 @@
 import { adviseName, kindOf, ValidationError } from 'sluice/core'
-import { isBytes } from 'sluice/internal'
+import { decodeBase64, isBytes } from 'sluice/internal'
+
+const BEGIN = '-----BEGIN CERTIFICATE-----'
+
+/** Reads bytes, or their base64, into a copy. */
+export function readBytes(field: Field): Uint8Array {
+  const { path, value } = field
+  if (isBytes(value)) return new Uint8Array(value)
+  if (typeof value !== 'string')
+    throw new ValidationError(`${path} must be a Uint8Array or base64, not ${nameKind(value)}`)
+  const bytes = parseBase64(value)
+  if (bytes === undefined) throw new ValidationError(`${path} must be valid base64`)
+  return bytes
+}
+
+/** Reads certificates in PEM, from bytes, text or base64, into the bytes of their PEM, which are empty if none are given. */
+export function readCertificate(field: Field): Uint8Array {
+  const { path, value } = field
+  if (value === undefined || value === '') return new Uint8Array()
+  if (typeof value !== 'string' && !isBytes(value))
+    throw new ValidationError(
+      `${path} must be PEM, as a Uint8Array, a string or base64, not ${nameKind(value)}`,
+    )
+  const pem = typeof value === 'string' ? parsePem(readString(field)) : new Uint8Array(value)
+  if (pem.byteLength === 0 && typeof value !== 'string') return pem
+  if (!new TextDecoder().decode(pem).includes(BEGIN))
+    throw new ValidationError(`${path} must hold a certificate in PEM: no ${BEGIN} is in it`)
+  return pem
+}
+
+function parsePem(text: string): Uint8Array {
+  if (text.includes(BEGIN)) return new TextEncoder().encode(text)
+  // Many tools break the lines of base64.
+  return parseBase64(text.replace(/\s+/g, '')) ?? new Uint8Array()
+}
+
+/** Decodes base64 or base64url, padded or not; undefined for other texts and for non-zero unused bits. */
+export function parseBase64(text: string): Uint8Array | undefined {
+  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return undefined
+  const digits = text.replace(/=+$/, '')
+  const isPadded = digits.length < text.length
+  if (isPadded && text.length % 4 !== 0) return undefined
+  const standard = digits.replaceAll('-', '+').replaceAll('_', '/')
+  return decodeBase64(standard.padEnd(Math.ceil(digits.length / 4) * 4, '='))
+}
 
 /** A value of the input and its path. `null` counts as absent and is undefined here. */
 export interface Field {
@@ -8,26 +52,48 @@ export interface Field {
   readonly value: unknown
 }
 
-/** The fields of a message. */
-export interface Shape<Name extends string> {
+/** The description of a message: what its fields are, and how each is read. */
+export interface Shape<Readers> {
   readonly typeName: string
-  readonly fields: readonly Name[]
+  /** A reader for each field, in the order in which they are read. It gets an absent field, too. */
+  readonly fields: Readers
   /** Advice for unknown fields that are often given by mistake. */
   readonly hints?: Readonly<Record<string, string>>
 }
 
-/** Opens a message and rejects fields that the shape lacks. Returns a function that reads its fields. */
-export function openMessage<Name extends string>(
+/** The readers of a message, by the names of its fields. */
+type Readers = Readonly<Record<string, (field: Field) => unknown>>
+
+/** The fields of a message, each as its reader returns it. A field whose reader may return undefined is optional. */
+export type Read<Fields extends Readers> = {
+  [Name in keyof Fields as undefined extends ReturnType<Fields[Name]> ? never : Name]: ReturnType<
+    Fields[Name]
+  >
+} & {
+  [Name in keyof Fields as undefined extends ReturnType<Fields[Name]> ? Name : never]?: Exclude<
+    ReturnType<Fields[Name]>,
+    undefined
+  >
+}
+
+/** The reader of a field that is read later, together with others. */
+export function itself(field: Field): Field {
+  return field
+}
+
+/** Reads a message by its shape, and rejects fields that the shape lacks. */
+export function readMessage<Fields extends Readers>(
   field: Field,
-  shape: Shape<Name>,
-): (name: Name) => Field {
+  shape: Shape<Fields>,
+): Read<Fields> {
   const found = new Map<string, unknown>()
+  const names = Object.keys(shape.fields)
   for (const { name, path, value } of entriesOf(field)) {
     if (name === '$typeName') checkTypeName(path, value, shape.typeName)
     else if (name === '$unknown') checkUnknown(path, value)
     else {
-      const known = shape.fields.find(each => each === name || snakeCase(each) === name)
-      if (known === undefined) throw unknownField(path, name, shape)
+      const known = names.find(each => each === name || snakeCase(each) === name)
+      if (known === undefined) throw unknownField(path, name, names, shape.hints)
       if (found.has(known))
         throw new ValidationError(
           `${pathTo(field.path, known)} is given twice, as ${known} and as ${snakeCase(known)}`,
@@ -35,7 +101,10 @@ export function openMessage<Name extends string>(
       found.set(known, value)
     }
   }
-  return name => ({ path: pathTo(field.path, name), value: found.get(name) })
+  const read = Object.entries(shape.fields).map(([name, reader]) => {
+    return [name, reader({ path: pathTo(field.path, name), value: found.get(name) })] as const
+  })
+  return Object.fromEntries(read.filter(([, value]) => value !== undefined)) as Read<Fields>
 }
 
 /** Opens an object that may have unknown properties. Returns a function that reads its fields. */
@@ -158,10 +227,14 @@ function checkUnknown(path: string, value: unknown): void {
     throw new ValidationError(`${path} must be empty: it holds fields that are not known here`)
 }
 
-function unknownField(path: string, name: string, shape: Shape<string>): ValidationError {
-  const { hints = {}, fields } = shape
+function unknownField(
+  path: string,
+  name: string,
+  names: readonly string[],
+  hints: Readonly<Record<string, string>> = {},
+): ValidationError {
   const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  const hint = Object.hasOwn(hints, camel) ? hints[camel] : adviseName(camel, fields)
+  const hint = Object.hasOwn(hints, camel) ? hints[camel] : adviseName(camel, names)
   return new ValidationError(`${path} is unknown: ${hint}`)
 }
 

@@ -7,9 +7,17 @@ import type {
   HTTPRequest,
   HTTPRequestJson,
 } from '../types.js'
-import { readBytes, readCertificate } from './byte-fields.js'
+import {
+  type Field,
+  itself,
+  nameKind,
+  readBytes,
+  readCertificate,
+  readMap,
+  readMessage,
+  readString,
+} from './fields.js'
 import { formatDuration, parseDuration, SECOND } from './duration.js'
-import { type Field, nameKind, openMessage, readMap, readString } from './fields.js'
 
 /** Options of `httpRequest`. */
 export interface HTTPRequestOptions
@@ -42,64 +50,60 @@ export interface HeaderOptions {
   readonly [name: string]: string | readonly string[] | HeaderValuesJson | undefined
 }
 
+/** Passes a field on as it is: it is checked when the request is sent. */
+function passOn<Value>({ value }: Field): Value | undefined {
+  return value as Value | undefined
+}
+
 const OPTIONS = {
   typeName: 'HTTPRequestOptions',
-  fields: [
-    'url',
-    'method',
-    'body',
-    'bodyString',
-    'bodyBytes',
-    'headers',
-    'multiHeaders',
-    'templateValues',
-    'customRootCaCertPem',
-    'timeout',
-    'encryptOutput',
-    'outputLayout',
-    'requestId',
-  ],
+  fields: {
+    url: passOn<string>,
+    method: passOn<string>,
+    body: itself,
+    bodyString: itself,
+    bodyBytes: itself,
+    multiHeaders: toHeaders,
+    headers: toHeaders,
+    templateValues: passOn<NonNullable<HTTPRequestJson['templatePublicValues']>>,
+    customRootCaCertPem: (field: Field) =>
+      field.value === undefined ? undefined : encodeBase64(readCertificate(field)),
+    timeout: (field: Field) => (field.value === undefined ? undefined : toDuration(field)),
+    encryptOutput: passOn<boolean>,
+    outputLayout: passOn<NonNullable<HTTPRequestJson['outputLayout']>>,
+    requestId: passOn<string>,
+  },
   hints: {
     templatePublicValues: 'give templateValues',
     vaultDonSecrets: 'it belongs beside the request, not in it',
   },
-} as const
-
-type Option = (name: (typeof OPTIONS.fields)[number]) => Field
+}
 
 /** Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when the request is sent. */
 export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
-  const option = openMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
-  const given = <Value>(name: Parameters<Option>[0]): Value | undefined =>
-    option(name).value as Value | undefined
-  const templatePublicValues = given<HTTPRequestJson['templatePublicValues']>('templateValues')
-  const encryptOutput = given<boolean>('encryptOutput')
-  const outputLayout = given<HTTPRequestJson['outputLayout']>('outputLayout')
-  const requestId = given<string>('requestId')
-  const certificate = option('customRootCaCertPem')
-  const timeout = option('timeout')
-  const multiHeaders = {
-    ...readMap(option('multiHeaders'), Number.POSITIVE_INFINITY, toHeaderValues),
-    ...readMap(option('headers'), Number.POSITIVE_INFINITY, toHeaderValues),
-  }
+  const read = readMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
+  const { url, method = 'GET', body, bodyString, bodyBytes, headers, ...others } = read
+  const { templateValues: templatePublicValues, multiHeaders, ...fields } = others
+  const allHeaders = { ...multiHeaders, ...headers }
   return {
-    url: given<string>('url'),
-    method: given<string>('method') ?? 'GET',
-    ...toBody(option),
-    ...(Object.keys(multiHeaders).length > 0 && { multiHeaders }),
+    url,
+    method,
+    ...toBody(body, bodyString, bodyBytes),
+    ...(Object.keys(allHeaders).length > 0 && { multiHeaders: allHeaders }),
     ...(templatePublicValues !== undefined && { templatePublicValues }),
-    ...(certificate.value !== undefined && {
-      customRootCaCertPem: encodeBase64(readCertificate(certificate)),
-    }),
-    ...(timeout.value !== undefined && { timeout: toDuration(timeout) }),
-    ...(encryptOutput !== undefined && { encryptOutput }),
-    ...(outputLayout !== undefined && { outputLayout }),
-    ...(requestId !== undefined && { requestId }),
+    ...fields,
   }
 }
 
-function toBody(option: Option): Pick<HTTPRequestJson, 'bodyString' | 'bodyBytes'> {
-  const [body, bodyString, bodyBytes] = [option('body'), option('bodyString'), option('bodyBytes')]
+function toHeaders(field: Field): { [name: string]: HeaderValuesJson } {
+  return readMap(field, Number.POSITIVE_INFINITY, toHeaderValues)
+}
+
+function toBody(
+  body: Field,
+  bodyString: Field,
+  bodyBytes: Field,
+): Pick<HTTPRequestJson, 'bodyString' | 'bodyBytes'> {
   if ([body, bodyString, bodyBytes].filter(({ value }) => value !== undefined).length > 1)
     throw new ValidationError(
       'httpRequest: specify the request body using only one of: body, bodyString or bodyBytes',

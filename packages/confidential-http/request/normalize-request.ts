@@ -1,67 +1,78 @@
 import { ValidationError } from 'sluice/core'
-import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
-import { checkRequestId, REFERENCE_LAYOUT } from '../output-layout.js'
-import type { HTTPRequestBody } from '../types.js'
-import { readBytes, readCertificate } from './byte-fields.js'
-import { parseDuration } from './duration.js'
 import {
   checkMapName,
   type Field,
-  openMessage,
+  itself,
+  nameKind,
   readBoolean,
+  readBytes,
+  readCertificate,
+  readList,
   readMap,
+  readMessage,
   readString,
   readText,
 } from './fields.js'
-import { readHeaders } from './headers.js'
 import {
   type ConfidentialHTTPRequestMessage,
+  type DurationMessage,
+  type HeaderValuesMessage,
   type HTTPRequestMessage,
+  type SecretIdentifierMessage,
   TYPE_NAMES,
 } from './message.js'
-import { readSecretIdentifiers } from './secret-identifiers.js'
+import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
+import type { HTTPRequestBody } from '../types.js'
+import { parseDuration } from './duration.js'
 
+/** Headers of a request, and values of all of them together. */
+const MAX_NAMES = 256
+const MAX_VALUES = 1024
+/** Secrets of a request, and characters of a secret's name, as the vault allows. */
+const MAX_SECRETS = 10
+const MAX_LENGTH = 64
 const MAX_PUBLIC_VALUES = 256
 
 const HTTP_REQUEST = {
   typeName: TYPE_NAMES.HTTPRequest,
-  fields: [
-    'url',
-    'method',
-    'bodyString',
-    'bodyBytes',
-    'body',
-    'multiHeaders',
-    'templatePublicValues',
-    'customRootCaCertPem',
-    'timeout',
-    'encryptOutput',
-    'outputLayout',
-    'requestId',
-  ],
+  fields: {
+    url: readURL,
+    method: readMethod,
+    bodyString: itself,
+    bodyBytes: itself,
+    body: itself,
+    multiHeaders: readHeaders,
+    templatePublicValues: readPublicValues,
+    customRootCaCertPem: readCertificate,
+    timeout: readTimeout,
+    encryptOutput: readBoolean,
+    outputLayout: itself,
+    requestId: itself,
+  },
   hints: {
     headers: 'give multiHeaders, with { values: […] } for each name',
     templateValues: 'give templatePublicValues',
     secrets: 'give vaultDonSecrets, beside request',
     vaultDonSecrets: 'it belongs beside request, not in it',
   },
-} as const
+}
 
 const CONFIDENTIAL_HTTP_REQUEST = {
   typeName: TYPE_NAMES.ConfidentialHTTPRequest,
-  fields: ['request', 'vaultDonSecrets'],
+  fields: { request: readHTTPRequest, vaultDonSecrets: readSecretIdentifiers },
   hints: {
     ...Object.fromEntries(
-      HTTP_REQUEST.fields.map(name => [name, `it belongs in request, as request.${name}`]),
+      Object.keys(HTTP_REQUEST.fields).map(name => [
+        name,
+        `it belongs in request, as request.${name}`,
+      ]),
     ),
     body: 'give request.bodyString or request.bodyBytes',
     headers: 'give request.multiHeaders',
     templateValues: 'give request.templatePublicValues',
     secrets: 'give vaultDonSecrets',
   },
-} as const
-
-type HTTPRequestField = (name: (typeof HTTP_REQUEST.fields)[number]) => Field
+}
 
 /**
  * Converts a confidential request of any form (message, plain or JSON, also mixed) to its normal form. For any other input it
@@ -69,47 +80,34 @@ type HTTPRequestField = (name: (typeof HTTP_REQUEST.fields)[number]) => Field
  */
 export function normalizeRequest(input: unknown): ConfidentialHTTPRequestMessage {
   try {
-    return readConfidentialHTTPRequest({ path: '', value: input ?? undefined })
+    const read = readMessage({ path: '', value: input ?? undefined }, CONFIDENTIAL_HTTP_REQUEST)
+    return { $typeName: TYPE_NAMES.ConfidentialHTTPRequest, ...read }
   } catch (error) {
     if (error instanceof ValidationError) throw error
     throw new ValidationError('input could not be read', { cause: foreignCause(error) })
   }
 }
 
-function readConfidentialHTTPRequest(input: Field): ConfidentialHTTPRequestMessage {
-  const field = openMessage(input, CONFIDENTIAL_HTTP_REQUEST)
+function readHTTPRequest(request: Field): HTTPRequestMessage {
+  const read = readMessage(request, HTTP_REQUEST)
+  const { bodyString, bodyBytes, body, outputLayout, requestId, ...others } = read
   return {
-    $typeName: TYPE_NAMES.ConfidentialHTTPRequest,
-    vaultDonSecrets: readSecretIdentifiers(field('vaultDonSecrets')),
-    request: readHTTPRequest(field('request')),
+    $typeName: TYPE_NAMES.HTTPRequest,
+    ...others,
+    body: readBody(bodyString, bodyBytes, body),
+    ...readLayout(outputLayout, requestId, others.encryptOutput),
   }
 }
 
-function readHTTPRequest(request: Field): HTTPRequestMessage {
-  const field = openMessage(request, HTTP_REQUEST)
-  const timeout = field('timeout')
-  return {
-    $typeName: TYPE_NAMES.HTTPRequest,
-    url: readURL(field('url')),
-    method: readMethod(field('method')),
-    body: readBody(field),
-    multiHeaders: readHeaders(field('multiHeaders')),
-    templatePublicValues: readMap(
-      field('templatePublicValues'),
-      MAX_PUBLIC_VALUES,
-      readPublicValue,
-    ),
-    customRootCaCertPem: readCertificate(field('customRootCaCertPem')),
-    ...(timeout.value !== undefined && { timeout: parseDuration(timeout.path, timeout.value) }),
-    encryptOutput: readBoolean(field('encryptOutput')),
-    ...readLayout(field),
-  }
+function readTimeout({ path, value }: Field): DurationMessage | undefined {
+  return value === undefined ? undefined : parseDuration(path, value)
 }
 
 function readLayout(
-  field: HTTPRequestField,
+  layout: Field,
+  id: Field,
+  isEncrypted: boolean,
 ): Pick<HTTPRequestMessage, 'outputLayout' | 'requestId'> {
-  const [layout, id] = [field('outputLayout'), field('requestId')]
   const { value: name = REFERENCE_LAYOUT } = layout
   if (name === REFERENCE_LAYOUT) {
     if (id.value === undefined) return {}
@@ -120,11 +118,10 @@ function readLayout(
   if (name !== BOUND_LAYOUT)
     throw new ValidationError(`${layout.path} must be '${REFERENCE_LAYOUT}' or '${BOUND_LAYOUT}'`)
   const requestId = checkRequestId(id.path, id.value)
-  if (field('encryptOutput').value !== true)
-    throw new ValidationError(
-      `${layout.path} must not be ${BOUND_LAYOUT} unless encryptOutput is true`,
-    )
-  return { outputLayout: BOUND_LAYOUT, requestId }
+  if (isEncrypted) return { outputLayout: BOUND_LAYOUT, requestId }
+  throw new ValidationError(
+    `${layout.path} must not be ${BOUND_LAYOUT} unless encryptOutput is true`,
+  )
 }
 
 function readURL(field: Field): string {
@@ -149,16 +146,18 @@ function readMethod(field: Field): string {
   return method
 }
 
-function readPublicValue(entry: Field, name: string): string {
-  checkMapName(entry.path, name)
-  return readString(entry)
+function readPublicValues(field: Field): { [name: string]: string } {
+  return readMap(field, MAX_PUBLIC_VALUES, function readPublicValue(entry, name) {
+    checkMapName(entry.path, name)
+    return readString(entry)
+  })
 }
 
-function readBody(field: HTTPRequestField): HTTPRequestBody {
+function readBody(bodyString: Field, bodyBytes: Field, message: Field): HTTPRequestBody {
   const given = [
-    { ...field('bodyString'), case: 'bodyString' },
-    { ...field('bodyBytes'), case: 'bodyBytes' },
-    readBodyCase(field('body')),
+    { ...bodyString, case: 'bodyString' },
+    { ...bodyBytes, case: 'bodyBytes' },
+    readBodyCase(message),
   ]
   const [body, other] = given.filter(({ value }) => value !== undefined)
   if (body === undefined) return { case: undefined }
@@ -187,4 +186,110 @@ function readBodyCase({ path, value: body }: Field): Field & { readonly case?: s
     throw new ValidationError(`${path}.case must be bodyString or bodyBytes`)
   if (value === undefined) throw new ValidationError(`${path}.value is required`)
   return { path: `${path}.value`, value, case: name }
+}
+
+/** The layout of the reference: nonce, ciphertext and tag, bound to nothing. */
+export const REFERENCE_LAYOUT = 'reference'
+
+/** Checks the id that an answer is bound to. */
+export function checkRequestId(path: string, value: unknown): string {
+  if (typeof value !== 'string' || !/^[!-~]{1,128}$/.test(value))
+    throw new ValidationError(
+      `${path} must be 1 to 128 visible characters of ASCII, another for each request`,
+    )
+  return value
+}
+
+/** Headers that frame a request or belong to one hop. The enclave sets them. */
+const FRAMING: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** Reads the headers of a request. */
+export function readHeaders(field: Field): { [name: string]: HeaderValuesMessage } {
+  let count = 0
+  return readMap(field, MAX_NAMES, function readHeader(entry, name) {
+    checkHeaderName(entry.path, name)
+    const header = readHeaderValues(entry, MAX_VALUES)
+    count += header.values.length
+    if (count > MAX_VALUES)
+      throw new ValidationError(`${field.path} must have at most ${MAX_VALUES} values in all`)
+    return header
+  })
+}
+
+/** Reads the values of one header, at most `max`. */
+export function readHeaderValues(entry: Field, max: number): HeaderValuesMessage {
+  const { path, value } = entry
+  if (typeof value === 'string' || Array.isArray(value))
+    throw new ValidationError(
+      `${path} must be { values: […] }, not ${nameKind(value)}: give { values: ${typeof value === 'string' ? '[value]' : 'array'} }`,
+    )
+  const $typeName = TYPE_NAMES.HeaderValues
+  const fields = { values: (field: Field) => readList(field, max, readString) }
+  return { $typeName, ...readMessage(entry, { typeName: $typeName, fields }) }
+}
+
+function checkHeaderName(path: string, name: string): void {
+  checkMapName(path, name)
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name))
+    throw new ValidationError(
+      `${path} must be a header's name: letters, digits and hyphens, no spaces`,
+    )
+  if (FRAMING.has(name.toLowerCase()))
+    throw new ValidationError(`${path} must not be given: the enclave sets this header itself`)
+}
+
+const SECRET_IDENTIFIER = {
+  typeName: TYPE_NAMES.SecretIdentifier,
+  fields: {
+    key: (field: Field) => checkName(field, readText(field)),
+    namespace: (field: Field) => readName(field) ?? 'main',
+    owner: readName,
+  },
+  hints: { id: 'give key', name: 'give key' },
+}
+
+/** Reads the secrets a request may use: at most 10, each with its own key, because placeholders find a secret by its key. */
+export function readSecretIdentifiers(field: Field): SecretIdentifierMessage[] {
+  const secrets = readList(field, MAX_SECRETS, readSecretIdentifier)
+  secrets.forEach(function checkDuplicate(secret, at) {
+    const before = secrets.findIndex(each => each.key === secret.key)
+    const first = secrets[before]
+    if (before === at || first === undefined) return
+    const path = `${field.path}[${at}]`
+    throw new ValidationError(
+      first.namespace === secret.namespace && first.owner === secret.owner
+        ? `${path} must not repeat ${field.path}[${before}]: duplicate request for secret identifier`
+        : `${path}.key must not be that of ${field.path}[${before}]: placeholders find a secret by its key alone`,
+    )
+  })
+  return secrets
+}
+
+function readSecretIdentifier(element: Field): SecretIdentifierMessage {
+  return { $typeName: TYPE_NAMES.SecretIdentifier, ...readMessage(element, SECRET_IDENTIFIER) }
+}
+
+/** Reads a name that may be absent; an empty one counts as absent. */
+function readName(field: Field): string | undefined {
+  const name = field.value === undefined ? '' : readString(field)
+  return name === '' ? undefined : checkName(field, name)
+}
+
+function checkName({ path }: Field, name: string): string {
+  if (!/^[a-zA-Z0-9_]+$/.test(name))
+    throw new ValidationError(`${path} must only have letters, digits and underscores`)
+  if (name.length > MAX_LENGTH)
+    throw new ValidationError(`${path} must have at most ${MAX_LENGTH} characters`)
+  return name
 }

@@ -1,10 +1,10 @@
 import type { WebCrypto } from 'sluice/client'
 import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
 import { BOUND_LAYOUT, isBytes, openBody, parseKey } from 'sluice/internal'
-import { checkRequestId, REFERENCE_LAYOUT } from '../output-layout.js'
-import { readBytes } from '../request/byte-fields.js'
+import { checkRequestId, REFERENCE_LAYOUT } from '../request/normalize-request.js'
+import { readBytes } from '../request/fields.js'
 import type { HTTPResponse, HTTPResponseJson } from '../types.js'
-import { openResponse, readBody, readStatus } from './normalize-response.js'
+import { openResponse, readBody, readStatus } from './response.js'
 
 /** Options of `decryptResponse`. */
 export interface DecryptResponseOptions {

@@ -10,7 +10,7 @@ import {
 import { checkObject } from 'sluice/internal'
 import { EnclaveError, VaultError } from 'sluice/plugins/confidential-http'
 import { CAPABILITY_ID, type CapabilityCall, METHOD, once, type Result } from '../capability.js'
-import { readBytes } from '../request/byte-fields.js'
+import { readBytes } from '../request/fields.js'
 import type { ReleasedSecret, SecretKey } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { type ConsensusAggregation, observeOnce, unwrapValue } from './node-mode.js'

@@ -15,10 +15,10 @@ import {
   sealRequest,
 } from '../../remote/protocol.js'
 import { toJSON } from '../../sealed-message.js'
-import { parseBase64 } from '../../request/byte-fields.js'
+import { parseBase64 } from '../../request/fields.js'
 import { formatDuration, parseDuration } from '../../request/duration.js'
 import { normalizeRequest } from '../../request/normalize-request.js'
-import { normalizeResponse } from '../../response/normalize-response.js'
+import { normalizeResponse } from '../../response/response.js'
 import { PEM } from '../support/certificate.js'
 
 const request = {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from 'sluice/core'
 import { TYPE_NAMES } from '../../request/message.js'
-import { normalizeResponse } from '../../response/normalize-response.js'
-import { getHeader, getHeaders, json, ok, text } from '../../response/response.js'
+import {
+  getHeader,
+  getHeaders,
+  json,
+  normalizeResponse,
+  ok,
+  text,
+} from '../../response/response.js'
 import type { HTTPResponse, HTTPResponseJson } from '../../types.js'
 
 const bytes = (value: string | readonly number[]): Uint8Array => new Uint8Array(Buffer.from(value))
