@@ -51,7 +51,10 @@ export function encodeBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** Decodes base64; undefined for any other text. Skips line breaks, as Go does. Unused bits of the last digit must be zero. */
+/**
+ * Decodes base64; undefined for any other text. Skips line breaks, as Go does. Unused bits of the
+ * last digit must be zero.
+ */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const digits = text.replace(/[\r\n]/g, '')
   let binary: string

@@ -1,10 +1,15 @@
 import { ValidationError } from '../core/errors.js'
 import { loadWebCrypto } from '../platform/webcrypto.js'
 
-/** Bytes that no other thread can change. (In TypeScript 5.7 and later, `Uint8Array<ArrayBuffer>`.) */
+/**
+ * Bytes that no other thread can change. (In TypeScript 5.7 and later, `Uint8Array<ArrayBuffer>`.)
+ */
 export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
-/** The part of WebCrypto that this library uses. `globalThis.crypto` or any other provider can replace the default one. */
+/**
+ * The part of WebCrypto that this library uses. `globalThis.crypto` or any other provider can
+ * replace the default one.
+ */
 export interface WebCrypto {
   /** The operations that are used, as the standard has them. */
   readonly subtle: {
@@ -45,7 +50,10 @@ export interface WebCryptoKey {
 
 let provider: Promise<WebCrypto> | undefined
 
-/** Returns the default provider: @peculiar/webcrypto on Node, elsewhere the platform's. Loads it at the first call. */
+/**
+ * Returns the default provider: @peculiar/webcrypto on Node, elsewhere the platform's. Loads it at
+ * the first call.
+ */
 export function defaultCrypto(): Promise<WebCrypto> {
   provider ??= loadWebCrypto().then(loaded => {
     if (loaded === undefined)

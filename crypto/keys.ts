@@ -6,11 +6,17 @@ import { boxKeys, checkPublicKey } from './sealed-box.js'
 export interface KeyPair {
   /** The key to give to others. */
   readonly publicKey: string
-  /** The key that opens what is sealed to the public one. It is not enumerable, so that logs do not show it. */
+  /**
+   * The key that opens what is sealed to the public one. It is not enumerable, so that logs do not
+   * show it.
+   */
   readonly secretKey: string
 }
 
-/** The top bit of the last byte: zero in a public key of X25519, ignored in a secret key (RFC 7748, section 5). */
+/**
+ * The top bit of the last byte: zero in a public key of X25519, ignored in a secret key (RFC 7748,
+ * section 5).
+ */
 const SECRET_BIT = 0x80
 const LAST = 31
 
@@ -25,7 +31,10 @@ export function createKeys(secretKey?: string): KeyPair {
   )
 }
 
-/** Reads another party's public key from its digits. Rejects the secret keys that `createKeys` makes. */
+/**
+ * Reads another party's public key from its digits. Rejects the secret keys that `createKeys`
+ * makes.
+ */
 export function parsePublicKey(field: string, given: unknown): Uint8Array {
   const key = checkPublicKey(field, parseKey(field, given))
   if (((key[LAST] ?? 0) & SECRET_BIT) !== 0)

@@ -19,9 +19,9 @@ export interface BoxKeys {
 }
 
 /**
- * The points of low order on the curve and on its twist: 0, 1 and p - 1, the two of order 8, and p and p + 1, which RFC 7748
- * reads as 0 and 1. With them every secret key yields the same shared secret, zero (RFC 7748, section 6.1), so everybody can
- * open a box sealed to one of them.
+ * The points of low order on the curve and on its twist: 0, 1 and p - 1, the two of order 8, and p
+ * and p + 1, which RFC 7748 reads as 0 and 1. With them every secret key yields the same shared
+ * secret, zero (RFC 7748, section 6.1), so everybody can open a box sealed to one of them.
  */
 const LOW_ORDER: ReadonlySet<string> = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -49,7 +49,10 @@ export function checkPublicKey(field: string, key: unknown): Uint8Array {
   )
 }
 
-/** Makes a fresh key pair, or the pair of a given secret key. A secret key of zeros is one that was wiped: `secretKey.fill(0)`. */
+/**
+ * Makes a fresh key pair, or the pair of a given secret key. A secret key of zeros is one that was
+ * wiped: `secretKey.fill(0)`.
+ */
 export function boxKeys(secretKey?: Uint8Array): BoxKeys {
   if (secretKey !== undefined) return nacl.box.keyPair.fromSecretKey(secretKey)
   const pair = generateX25519()
@@ -88,7 +91,10 @@ const { crypto_core_hsalsa20: hsalsa20 } = (
 const HSALSA20_INPUT = new Uint8Array(16)
 const HSALSA20_CONSTANT = Uint8Array.from('expand 32-byte k', char => char.charCodeAt(0))
 
-/** NaCl's shared key of two parties, as `nacl.box.before` computes it: by the platform's X25519 where it has one. */
+/**
+ * NaCl's shared key of two parties, as `nacl.box.before` computes it: by the platform's X25519
+ * where it has one.
+ */
 export function sharedKey(other: Uint8Array, secretKey: Uint8Array): Uint8Array {
   const native = importKey(secretKey)
   const product = native === undefined ? undefined : multiplyX25519(native, other)
@@ -115,8 +121,9 @@ function openWith(key: Uint8Array, boxed: Uint8Array, nonce: Uint8Array): Uint8A
 }
 
 /**
- * Makes an anonymous box, as libsodium's crypto_box_seal does: only the recipient can open it, and it does not identify the
- * sender. Layout: a fresh public key (32 bytes), then the box with the nonce BLAKE2b-192(fresh key ‖ recipient).
+ * Makes an anonymous box, as libsodium's crypto_box_seal does: only the recipient can open it, and
+ * it does not identify the sender. Layout: a fresh public key (32 bytes), then the box with the
+ * nonce BLAKE2b-192(fresh key ‖ recipient).
  */
 export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   checkPublicKey('recipient', recipient)
@@ -124,7 +131,10 @@ export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   return concat(publicKey, sealWith(key, message, sealNonce(publicKey, recipient)))
 }
 
-/** A fresh public key, and what its secret key shares with the recipient. Nobody needs the secret key again. */
+/**
+ * A fresh public key, and what its secret key shares with the recipient. Nobody needs the secret
+ * key again.
+ */
 function freshKey(recipient: Uint8Array): { publicKey: Uint8Array; key: Uint8Array } {
   const pair = generateX25519()
   const product = pair && multiplyX25519(pair.key, recipient)
@@ -149,7 +159,10 @@ function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
   return blake2b(concat(sender, recipient), { dkLen: nacl.box.nonceLength })
 }
 
-/** Makes NaCl's box, which only the recipient can open and only the sender can make. Layout: a fresh nonce, then the box. */
+/**
+ * Makes NaCl's box, which only the recipient can open and only the sender can make. Layout: a fresh
+ * nonce, then the box.
+ */
 export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys): Uint8Array {
   checkPublicKey('recipient', recipient)
   const nonce = nacl.randomBytes(nacl.box.nonceLength)

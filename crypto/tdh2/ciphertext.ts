@@ -46,7 +46,9 @@ const combineRules = {
   crypto: unchecked<WebCrypto | undefined>,
 } satisfies Schema<CombineOptions>
 
-/** A verified ciphertext: a message encrypted with AES-256-GCM, and the AES key encrypted with TDH2. */
+/**
+ * A verified ciphertext: a message encrypted with AES-256-GCM, and the AES key encrypted with TDH2.
+ */
 export interface Ciphertext extends WrappedKey {
   /** The encrypted message and its tag of 16 bytes. */
   readonly message: Bytes
@@ -62,8 +64,8 @@ const TAG_BYTES = 16
 export const MAX_PLAINTEXT = 768_000
 
 /**
- * Encrypts a message of at most 768000 bytes. Returns the JSON text with TDH2Ctxt, SymCtxt and Nonce, byte for byte as the
- * reference implementation does.
+ * Encrypts a message of at most 768000 bytes. Returns the JSON text with TDH2Ctxt, SymCtxt and
+ * Nonce, byte for byte as the reference implementation does.
  */
 export async function encrypt(
   publicKey: PublicKey,
@@ -92,8 +94,8 @@ export async function encrypt(
 }
 
 /**
- * Reads a ciphertext and verifies its proof, which binds it to its label. The caller must compare the label. The message itself
- * is authenticated when it is decrypted. Throws TDH2Error.
+ * Reads a ciphertext and verifies its proof, which binds it to its label. The caller must compare
+ * the label. The message itself is authenticated when it is decrypted. Throws TDH2Error.
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
   checkPublicKey(publicKey)
@@ -109,8 +111,8 @@ export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext 
 }
 
 /**
- * Decrypts with those of the given shares that have the `threshold` lowest indexes. It does not verify them: with one bad share
- * it fails, without naming the share. Throws TDH2Error.
+ * Decrypts with those of the given shares that have the `threshold` lowest indexes. It does not
+ * verify them: with one bad share it fails, without naming the share. Throws TDH2Error.
  */
 export async function combine(
   ciphertext: Ciphertext,
@@ -145,8 +147,9 @@ export async function combine(
 const CACHED = 100
 
 /**
- * Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. The proof is one of the whole text and
- * the key, so a changed text is verified anew: who can edit what is read gains nothing by the cache.
+ * Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. The
+ * proof is one of the whole text and the key, so a changed text is verified anew: who can edit what
+ * is read gains nothing by the cache.
  */
 export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
   checkPublicKey(publicKey)

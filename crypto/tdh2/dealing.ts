@@ -47,15 +47,18 @@ export interface DealOptions {
 export interface Dealing {
   /** The key to encrypt to, with what verifies the holders' shares. */
   readonly publicKey: PublicKey
-  /** Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it. */
+  /**
+   * Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it.
+   */
   readonly masterSecret: bigint
   /** The share of every holder, by index. */
   readonly shares: readonly PrivateShare[]
 }
 
 /**
- * Makes a key and splits its secret with Shamir's scheme: share i is f(i + 1), for a polynomial f of degree threshold - 1
- * with the master secret as f(0). Draws the coefficients from the lowest on, then the factor of Ḡ.
+ * Makes a key and splits its secret with Shamir's scheme: share i is f(i + 1), for a polynomial f
+ * of degree threshold - 1 with the master secret as f(0). Draws the coefficients from the lowest
+ * on, then the factor of Ḡ.
  */
 export function generateKeys(options: DealOptions): Dealing {
   const { threshold, nodes, randomScalar: draw } = checkDeal('generateKeys', options)
@@ -67,8 +70,8 @@ export function generateKeys(options: DealOptions): Dealing {
 }
 
 /**
- * Splits the master secret again, for example among other holders. The new shares decrypt the existing ciphertexts, but not
- * together with old shares. Draws the coefficients except the lowest.
+ * Splits the master secret again, for example among other holders. The new shares decrypt the
+ * existing ciphertexts, but not together with old shares. Draws the coefficients except the lowest.
  */
 export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
   const { threshold, nodes, randomScalar: draw } = checkDeal('redeal', options)
@@ -127,9 +130,9 @@ function sharesOf(coefficients: readonly bigint[], nodes: number): readonly Priv
 }
 
 /*
- * Resharing, by Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and Its Applications”), made
- * verifiable with Feldman's commitments; where the holders and the threshold stay the same, it is the proactive refresh of
- * Herzberg, Jarecki, Krawczyk and Yung.
+ * Resharing, by Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and Its
+ * Applications”), made verifiable with Feldman's commitments; where the holders and the threshold
+ * stay the same, it is the proactive refresh of Herzberg, Jarecki, Krawczyk and Yung.
  *
  * The master secret x is the value at 0 of a polynomial f, holder i has f(i + 1). To reshare,
  *
@@ -141,10 +144,12 @@ function sharesOf(coefficients: readonly bigint[], nodes: number): readonly Priv
  *      at 0 (`combineSubShares`). These are the values of f' = ∑ λᵢ gᵢ, a random polynomial with f'(0) = x. The new public
  *      key has the same H and Ḡ, and new hⱼ = f'(j + 1) G, which the commitments yield (`resharedKey`).
  *
- * Nobody computes x. Fewer old shares than the old threshold, together with fewer new ones than the new, say nothing of it.
+ * Nobody computes x. Fewer old shares than the old threshold, together with fewer new ones than the
+ * new, say nothing of it.
  *
- * A fresh key is made in the same way: each dealer draws gᵢ(0) too, and all λᵢ are 1 (Pedersen's generation of keys). Nobody
- * can choose a commitment in view of the others' without knowing its logarithm, as its values must lie on it.
+ * A fresh key is made in the same way: each dealer draws gᵢ(0) too, and all λᵢ are 1 (Pedersen's
+ * generation of keys). Nobody can choose a commitment in view of the others' without knowing its
+ * logarithm, as its values must lie on it.
  */
 
 /** What a dealer publishes of its polynomial: the coefficients times G, from the lowest on. */
@@ -168,7 +173,10 @@ export function dealReshare(share: PrivateShare, options: DealOptions): ShareDea
   return makeDealing(index, [v, ...Array.from({ length: threshold - 1 }, draw)], nodes)
 }
 
-/** Deals a random secret, as one of the dealers of a fresh key. Draws the coefficients from the lowest on. */
+/**
+ * Deals a random secret, as one of the dealers of a fresh key. Draws the coefficients from the
+ * lowest on.
+ */
 export function dealFresh(dealer: number, options: DealOptions): ShareDealing {
   checkNumber('dealer', dealer, { min: 0, whole: true })
   const { threshold, nodes, randomScalar: draw } = checkDeal('dealFresh', options)
@@ -185,8 +193,8 @@ function makeDealing(dealer: number, coefficients: readonly bigint[], nodes: num
 }
 
 /**
- * Checks what a dealer has published: as many commitments as the new threshold, the first of them the dealer's own entry of the
- * old public key. Throws TDH2Error that names the dealer.
+ * Checks what a dealer has published: as many commitments as the new threshold, the first of them
+ * the dealer's own entry of the old public key. Throws TDH2Error that names the dealer.
  */
 export function checkReshareDealing(
   publicKey: PublicKey,
@@ -201,12 +209,18 @@ export function checkReshareDealing(
     throw wrong(dealer, 'it is not of the share that the public key has')
 }
 
-/** Checks what a dealer of a fresh key has published: as many commitments as the threshold. Throws TDH2Error. */
+/**
+ * Checks what a dealer of a fresh key has published: as many commitments as the threshold. Throws
+ * TDH2Error.
+ */
 export function checkFreshDealing(dealing: DealingCommitments, threshold: number): void {
   checkDealing(dealing, threshold)
 }
 
-/** Checks that a sub-share is that of the dealer's commitments. Throws TDH2Error that names the dealer and the new holder. */
+/**
+ * Checks that a sub-share is that of the dealer's commitments. Throws TDH2Error that names the
+ * dealer and the new holder.
+ */
 export function checkSubShare(
   { dealer, commitments }: DealingCommitments,
   subShare: PrivateShare,
@@ -217,7 +231,10 @@ export function checkSubShare(
     throw wrong(dealer, `the sub-share of holder ${index} is not that of the commitments`)
 }
 
-/** Makes a new holder's share of what the chosen dealers have sent it, by dealer: the same dealers for every holder. */
+/**
+ * Makes a new holder's share of what the chosen dealers have sent it, by dealer: the same dealers
+ * for every holder.
+ */
 export function combineSubShares(subShares: ReadonlyMap<number, PrivateShare>): PrivateShare {
   const { dealers, index } = holderOf(subShares)
   return addUp(index, subShares, dealer => lagrange(dealer, dealers))
@@ -229,8 +246,9 @@ export function addSubShares(subShares: ReadonlyMap<number, PrivateShare>): Priv
 }
 
 /**
- * The public key after resharing: the same but for the entries of the new holders. Throws TDH2Error where the chosen dealers are
- * fewer than the old threshold: what they have does not make the master secret.
+ * The public key after resharing: the same but for the entries of the new holders. Throws TDH2Error
+ * where the chosen dealers are fewer than the old threshold: what they have does not make the
+ * master secret.
  */
 export function resharedKey(
   publicKey: PublicKey,

@@ -12,7 +12,10 @@ import {
   reduceDigest,
 } from './group.js'
 
-/** A key, ciphertext or decryption share of the threshold encryption is malformed or does not verify. */
+/**
+ * A key, ciphertext or decryption share of the threshold encryption is malformed or does not
+ * verify.
+ */
 export class TDH2Error extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'TDH2', ...facts })
@@ -40,8 +43,9 @@ export function rejection(name: string, rule: string): TDH2Error {
 const MAX_TEXT = 1_048_576
 
 /**
- * The fields of a JSON object that encodes a key, a ciphertext or a share. Unknown fields, the order of fields and white space
- * are ignored; names are case-sensitive. No error quotes the text, because it may be secret.
+ * The fields of a JSON object that encodes a key, a ciphertext or a share. Unknown fields, the
+ * order of fields and white space are ignored; names are case-sensitive. No error quotes the text,
+ * because it may be secret.
  */
 export class Fields {
   readonly #name: string
@@ -131,9 +135,9 @@ export function scalarText(scalar: bigint): string {
 }
 
 /*
- * The hashes of TDH2 (Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”): SHA-256 of
- * a tag of 9 bytes and the concatenated parts, without their lengths. H3 of the paper makes the second generator, which the
- * public key holds already.
+ * The hashes of TDH2 (Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen
+ * Ciphertext Attack”): SHA-256 of a tag of 9 bytes and the concatenated parts, without their
+ * lengths. H3 of the paper makes the second generator, which the public key holds already.
  */
 
 /** H1: hashes one point to a one-time pad of 32 bytes. */
@@ -141,7 +145,10 @@ export function hashToPad(point: Point): Uint8Array {
   return sha256(`tdh2hash1${cat([point])}`)
 }
 
-/** H2, the challenge of a ciphertext: hashes c (32 bytes), the label (32 bytes) and the points u, w, ū and w̄. */
+/**
+ * H2, the challenge of a ciphertext: hashes c (32 bytes), the label (32 bytes) and the points u, w,
+ * ū and w̄.
+ */
 export function hashCiphertext(
   c: Uint8Array,
   label: Uint8Array,

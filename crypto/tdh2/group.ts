@@ -83,15 +83,17 @@ interface Coordinates {
 }
 
 /**
- * Multiplies a point P other than G and -G by the platform's scalar v, given the bytes of P and of P + G.
+ * Multiplies a point P other than G and -G by the platform's scalar v, given the bytes of P and of
+ * P + G.
  *
- * The platform says what v G is, but only the x coordinate of any other product. The rest follows from a second one: with
- * Q = v P and the known R = v G, the line through Q and R says that the x coordinate of Q + R = v (P + G) is
+ * The platform says what v G is, but only the x coordinate of any other product. The rest follows
+ * from a second one: with Q = v P and the known R = v G, the line through Q and R says that the x
+ * coordinate of Q + R = v (P + G) is
  *
  *     x = ((y_Q - y_R) / (x_Q - x_R))² - x_Q - x_R,   so   y_Q = (y_Q² + y_R² - (x + x_Q + x_R) (x_Q - x_R)²) / 2 y_R
  *
- * where the curve's equation gives y_Q². x_Q is x_R only if P is G or -G, and no point has the y coordinate 0. It takes no square
- * root, and no choice between two.
+ * where the curve's equation gives y_Q². x_Q is x_R only if P is G or -G, and no point has the y
+ * coordinate 0. It takes no square root, and no choice between two.
  */
 function productOf(scalar: P256Scalar, point: Uint8Array, plusBase: Uint8Array): Coordinates {
   const { add, sub, mul, sqr, div } = Fp
@@ -135,8 +137,9 @@ export function prepare(point: Point): void {
 const prepared = new WeakSet<Point>([G])
 
 /**
- * Adds points, each multiplied by a scalar from 0 to n - 1; undefined for infinity. Only for public values: its time depends
- * on the scalars. Twice as fast as separate products, because all of them share their doublings.
+ * Adds points, each multiplied by a scalar from 0 to n - 1; undefined for infinity. Only for public
+ * values: its time depends on the scalars. Twice as fast as separate products, because all of them
+ * share their doublings.
  */
 export function sumOfProducts(
   terms: readonly (readonly [scalar: bigint, point: Point])[],
@@ -167,7 +170,10 @@ export function multiplyPublic(point: Point, scalar: bigint): Point {
   return multiplyNatively(point, scalar) ?? (sumOfProducts([[scalar, point]]) as Point)
 }
 
-/** The commitment f B - e P that a proof of P = x B with the answer f and the challenge e must reproduce. */
+/**
+ * The commitment f B - e P that a proof of P = x B with the answer f and the challenge e must
+ * reproduce.
+ */
 export function commitment(base: Point, product: Point, f: bigint, e: bigint): Point | undefined {
   return sumOfProducts([
     [f, base],
@@ -175,7 +181,10 @@ export function commitment(base: Point, product: Point, f: bigint, e: bigint): P
   ])
 }
 
-/** The non-adjacent form, lowest digit first: of any five digits in a row at most one is not 0, and it is odd. */
+/**
+ * The non-adjacent form, lowest digit first: of any five digits in a row at most one is not 0, and
+ * it is odd.
+ */
 function signedDigits(scalar: bigint): number[] {
   const digits: number[] = []
   for (let rest = scalar; rest > 0n; rest >>= 1n) {
@@ -268,10 +277,16 @@ export function checkScalar(field: string, value: unknown): bigint {
   return value
 }
 
-/** Returns a new secret scalar from 1 to n - 1 at every call. It must be unpredictable and never repeat a scalar. */
+/**
+ * Returns a new secret scalar from 1 to n - 1 at every call. It must be unpredictable and never
+ * repeat a scalar.
+ */
 export type ScalarSource = () => bigint
 
-/** The rule of a source, by default the platform’s generator: every scalar that it returns is checked. */
+/**
+ * The rule of a source, by default the platform’s generator: every scalar that it returns is
+ * checked.
+ */
 export function checkedSource(field: string, given: unknown = randomScalar): ScalarSource {
   const source = checkFunction<ScalarSource>(field, given)
   return () => checkScalar(`the scalar from ${field}`, source())

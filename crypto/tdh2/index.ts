@@ -1,7 +1,7 @@
 /**
- * TDH2, threshold encryption: one public key encrypts, and a threshold of holders of private shares decrypts together. By
- * Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen Ciphertext Attack”; over P-256, byte
- * for byte as the vault’s implementation in Go.
+ * TDH2, threshold encryption: one public key encrypts, and a threshold of holders of private shares
+ * decrypts together. By Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen
+ * Ciphertext Attack”; over P-256, byte for byte as the vault’s implementation in Go.
  */
 export {
   addSubShares,

@@ -24,7 +24,10 @@ export interface PrivateShare {
 /** Far more holders than a vault has. */
 export const MAX_NODES = 1000
 
-/** Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes. Throws TDH2Error. */
+/**
+ * Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes.
+ * Throws TDH2Error.
+ */
 export function parsePublicKey(json: string): PublicKey {
   const fields = Fields.ofGroup('public key', json)
   return makePublicKey(fields.point('G_bar'), fields.point('H'), fields.points('HArray', MAX_NODES))
@@ -60,13 +63,19 @@ export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): 
   return Object.freeze({ gBar, h, hArray: Object.freeze(hArray) })
 }
 
-/** Reads a private share: JSON text with Group, Index and V, the scalar as base64 of 32 bytes. Throws TDH2Error. */
+/**
+ * Reads a private share: JSON text with Group, Index and V, the scalar as base64 of 32 bytes.
+ * Throws TDH2Error.
+ */
 export function parsePrivateShare(json: string): PrivateShare {
   const fields = Fields.ofGroup('private share', json)
   return makePrivateShare(fields.index(), fields.nonzeroScalar('V'))
 }
 
-/** Writes a private share as JSON, byte for byte as the reference implementation does. The text is secret. */
+/**
+ * Writes a private share as JSON, byte for byte as the reference implementation does. The text is
+ * secret.
+ */
 export function formatPrivateShare(share: PrivateShare): string {
   const { index, v } = checkPrivateShare(share)
   return JSON.stringify({ Group: GROUP, Index: index, V: scalarText(v) })

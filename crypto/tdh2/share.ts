@@ -19,7 +19,10 @@ import {
 import { checkPrivateShare, checkPublicKey, type PrivateShare, type PublicKey } from './key.js'
 import { checkWrappedKey, type WrappedKey } from './wrapped-key.js'
 
-/** One holder’s contribution to the decryption of one ciphertext, with the proof that it comes from the holder’s share. */
+/**
+ * One holder’s contribution to the decryption of one ciphertext, with the proof that it comes from
+ * the holder’s share.
+ */
 export interface DecryptionShare {
   /** The holder’s index, from 0 on. */
   readonly index: number
@@ -35,8 +38,9 @@ const NAME = 'decryption share'
 
 /**
  * Makes a holder’s decryption share: uᵢ = xᵢ u, and the proof that u and G have the same xᵢ:
- * eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns its JSON text, byte for byte as the reference implementation does.
- * `randomScalar` returns sᵢ, which must be secret and new every time: two shares with one sᵢ reveal xᵢ.
+ * eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns its JSON text, byte for byte as the
+ * reference implementation does. `randomScalar` returns sᵢ, which must be secret and new every
+ * time: two shares with one sᵢ reveal xᵢ.
  */
 export function createShare(
   ciphertext: WrappedKey,
@@ -80,8 +84,8 @@ export function checkDecryptionShare(field: string, share: DecryptionShare): Dec
 }
 
 /**
- * Verifies that the share was made for this ciphertext with the private share of its index: û = fᵢ u - eᵢ uᵢ and
- * ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
+ * Verifies that the share was made for this ciphertext with the private share of its index: û = fᵢ
+ * u - eᵢ uᵢ and ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
  */
 export function verifyShare(
   publicKey: PublicKey,
@@ -100,8 +104,9 @@ export function verifyShare(
 }
 
 /**
- * Computes the point r H from the `threshold` shares of the lowest indexes: the sum of λⱼ uⱼ, with Lagrange’s
- * coefficients for the value at 0, λⱼ = ∏ Xₘ / (Xₘ - Xⱼ) over all m but j, and X = index + 1. Throws TDH2Error.
+ * Computes the point r H from the `threshold` shares of the lowest indexes: the sum of λⱼ uⱼ, with
+ * Lagrange’s coefficients for the value at 0, λⱼ = ∏ Xₘ / (Xₘ - Xⱼ) over all m but j, and X = index
+ * + 1. Throws TDH2Error.
  */
 export function interpolate(shares: readonly DecryptionShare[], threshold: number): Point {
   const distinct = new Map<number, Point>()
@@ -122,8 +127,9 @@ const MAX_DIVISOR = 64n
 const SHORT_BITS = 64n
 
 /**
- * Lagrange's coefficients are fractions of small numbers. Whole ones take far fewer doublings than scalars do, so this finds what
- * to multiply all of them by: 1 where the holders are the first ones, as usual; or leaves them as they are.
+ * Lagrange's coefficients are fractions of small numbers. Whole ones take far fewer doublings than
+ * scalars do, so this finds what to multiply all of them by: 1 where the holders are the first
+ * ones, as usual; or leaves them as they are.
  */
 function shortFactors(coefficients: readonly bigint[]): {
   readonly factors: readonly bigint[]
@@ -141,7 +147,10 @@ function isShort(scalar: bigint): boolean {
   return scalar >> SHORT_BITS === 0n || modOrder(-scalar) >> SHORT_BITS === 0n
 }
 
-/** Lagrange’s coefficient of a holder for the value at 0, given the indexes of all holders that take part. */
+/**
+ * Lagrange’s coefficient of a holder for the value at 0, given the indexes of all holders that take
+ * part.
+ */
 export function lagrange(index: number, indexes: readonly number[]): bigint {
   let numerator = 1n
   let denominator = 1n

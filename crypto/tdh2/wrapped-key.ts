@@ -40,8 +40,9 @@ export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): W
 export const LABEL_BYTES = 32
 
 /**
- * Encrypts a key of 32 bytes: c = H1(r H) ⊕ key, u = r G, ū = r Ḡ, and the proof that u and ū have the same r, which
- * binds c and the label: e = H2(c, label, u, s G, ū, s Ḡ) and f = s + r e. Draws r, then s. Returns the JSON text.
+ * Encrypts a key of 32 bytes: c = H1(r H) ⊕ key, u = r G, ū = r Ḡ, and the proof that u and ū have
+ * the same r, which binds c and the label: e = H2(c, label, u, s G, ū, s Ḡ) and f = s + r e. Draws
+ * r, then s. Returns the JSON text.
  */
 export function wrapKey(
   publicKey: PublicKey,
@@ -68,7 +69,10 @@ export function wrapKey(
   })
 }
 
-/** Reads a wrapped key and verifies its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e. Throws TDH2Error. */
+/**
+ * Reads a wrapped key and verifies its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e.
+ * Throws TDH2Error.
+ */
 export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
   const fields = Fields.ofGroup(NAME, json)
   const c = fields.bytes('C')
@@ -97,7 +101,10 @@ function xor(one: Uint8Array, other: Uint8Array): Bytes {
   return Uint8Array.from(one, (byte, at) => byte ^ (other[at] ?? 0))
 }
 
-/** The label of a vault’s secret: 12 zero bytes, then the 20 bytes of the owner’s address, which may begin with 0x. */
+/**
+ * The label of a vault’s secret: 12 zero bytes, then the 20 bytes of the owner’s address, which may
+ * begin with 0x.
+ */
 export function ownerLabel(owner: string): Uint8Array {
   const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(String(owner)) ?? []
   if (digits === undefined)

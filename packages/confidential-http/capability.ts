@@ -1,4 +1,7 @@
-/** Calls `work` once, at the first call, and returns the same value or throws the same error from then on. */
+/**
+ * Calls `work` once, at the first call, and returns the same value or throws the same error from
+ * then on.
+ */
 export function once<Value>(work: () => Value): () => Value {
   let outcome: { readonly value: Value } | { readonly error: unknown } | undefined
   function tryWork(): NonNullable<typeof outcome> {

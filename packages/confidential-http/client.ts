@@ -38,8 +38,9 @@ export class ConfidentialHTTPClient {
   }
 
   /**
-   * Passes the request to the runtime at once. `result()` waits for the response; every call returns the same response or throws
-   * the same error. Throws ValidationError for an invalid request.
+   * Passes the request to the runtime at once. `result()` waits for the response; every call
+   * returns the same response or throws the same error. Throws ValidationError for an invalid
+   * request.
    */
   sendRequest(
     runtime: CapabilityRuntime,
@@ -56,7 +57,9 @@ export class ConfidentialHTTPClient {
     }
   }
 
-  /** Makes the request and resolves with the response, on runtimes that can answer without blocking. */
+  /**
+   * Makes the request and resolves with the response, on runtimes that can answer without blocking.
+   */
   async sendRequestAsync(
     runtime: CapabilityRuntime,
     input: ConfidentialHTTPRequest | ConfidentialHTTPRequestJson,

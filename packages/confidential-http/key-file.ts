@@ -12,8 +12,8 @@ import {
 const MAX_BYTES = 256
 
 /**
- * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws DataStreamsError (`PERMISSIONS`) if other users
- * can read or replace the file.
+ * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws
+ * DataStreamsError (`PERMISSIONS`) if other users can read or replace the file.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {
   // An error of the file system would quote them.
@@ -35,7 +35,10 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
   return formatKey(parseKey(file, text))
 }
 
-/** Writes a secret key to a new file that only its owner can read, whatever the umask of the process is. */
+/**
+ * Writes a secret key to a new file that only its owner can read, whatever the umask of the process
+ * is.
+ */
 export function writeKeyFile(file: string, secretKey: string): void {
   const handle = openKeyFile(file, 'wx')
   try {

@@ -16,7 +16,10 @@ const WORDS = 'the request may have been carried out'
 /** Whether the request may have been sent, by errors of others, which are not changed. */
 const sentByError = new WeakMap<object, boolean>()
 
-/** Adds to an error, as a field and in words, whether the request may have reached the external server. Returns the error. */
+/**
+ * Adds to an error, as a field and in words, whether the request may have reached the external
+ * server. Returns the error.
+ */
 export function withSent(thrown: unknown, mayHaveBeenSent: boolean): unknown {
   if (typeof thrown !== 'object' || thrown === null) return thrown
   if (!isStreamsError(thrown)) {
@@ -31,7 +34,10 @@ export function withSent(thrown: unknown, mayHaveBeenSent: boolean): unknown {
   return Object.assign(thrown, { mayHaveBeenSent })
 }
 
-/** Whether the request may have been sent, according to `withSent` or the error, and true by default. */
+/**
+ * Whether the request may have been sent, according to `withSent` or the error, and true by
+ * default.
+ */
 export function sentOf(thrown: unknown): boolean {
   if (isStreamsError(thrown)) return thrown.mayHaveBeenSent ?? true
   return typeof thrown === 'object' && thrown !== null ? (sentByError.get(thrown) ?? true) : true
@@ -52,7 +58,10 @@ export interface Failure {
   readonly retryAfter?: number
 }
 
-/** Converts an error for the outside. Messages of other libraries stay inside, because they may repeat a secret. */
+/**
+ * Converts an error for the outside. Messages of other libraries stay inside, because they may
+ * repeat a secret.
+ */
 export function toFailure(thrown: unknown): Failure {
   const mayHaveBeenSent = sentOf(thrown)
   if (isStreamsError(thrown)) {
@@ -71,7 +80,10 @@ const languageErrors: readonly (new (message?: string) => Error)[] = [
   SyntaxError,
 ]
 
-/** Names an error by its class of the language and its code of the platform. Other names and codes may hold a secret. */
+/**
+ * Names an error by its class of the language and its code of the platform. Other names and codes
+ * may hold a secret.
+ */
 export function kindOfError(thrown: unknown): string {
   const kind = languageErrors.find(each => thrown instanceof each)?.name ?? 'Error'
   const { code } = (thrown ?? {}) as { code?: unknown }
@@ -112,7 +124,10 @@ export function isFailure(value: unknown): value is Failure {
   )
 }
 
-/** Logs the outcome of a request and returns it. Logs only the host of its URL: paths and queries may be confidential. */
+/**
+ * Logs the outcome of a request and returns it. Logs only the host of its URL: paths and queries
+ * may be confidential.
+ */
 export async function logOutcome(
   log: Log,
   { request }: ConfidentialHTTPRequestMessage,

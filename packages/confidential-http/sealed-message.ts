@@ -1,8 +1,9 @@
 import { type BoxKeys, box, concat, isBytes, openBox, openSealed, seal } from 'sluice/internal'
 
 /*
- * Messages of JSON between two parties that know each other's public keys. A letter, the kind, keeps messages of different
- * protocols and directions apart, because two parties share one key for all of them.
+ * Messages of JSON between two parties that know each other's public keys. A letter, the kind,
+ * keeps messages of different protocols and directions apart, because two parties share one key for
+ * all of them.
  *
  *   request   recipient's public key (32 bytes) ‖ sealed box to it of:
  *               sender's public key (32 bytes) ‖ box from the sender to the recipient of: kind ‖ JSON
@@ -54,7 +55,9 @@ export function boxJSON(
   return box(new TextEncoder().encode(kind + json), recipient, sender)
 }
 
-/** Opens a box of JSON; undefined if it is not of this kind, or not from this sender to these keys. */
+/**
+ * Opens a box of JSON; undefined if it is not of this kind, or not from this sender to these keys.
+ */
 export function openJSON(
   kind: string,
   boxed: Uint8Array,

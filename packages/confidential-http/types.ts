@@ -8,7 +8,9 @@ export interface ConfidentialHTTPRequest {
   readonly $typeName?: MessageName<'ConfidentialHTTPRequest'>
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequest | HTTPRequestJson | undefined
-  /** The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them. */
+  /**
+   * The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them.
+   */
   readonly vaultDonSecrets?: readonly (SecretIdentifier | SecretIdentifierJson)[] | undefined
 }
 
@@ -16,11 +18,15 @@ export interface ConfidentialHTTPRequest {
 export interface ConfidentialHTTPRequestJson {
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequestJson | undefined
-  /** The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them. */
+  /**
+   * The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them.
+   */
   readonly vaultDonSecrets?: readonly SecretIdentifierJson[] | undefined
 }
 
-/** The optional fields of an HTTPRequest, with the forms that its bytes, headers and times may have. */
+/**
+ * The optional fields of an HTTPRequest, with the forms that its bytes, headers and times may have.
+ */
 interface HTTPRequestFields<Bytes, Header, Time> {
   /** The body as a template: the way to put secrets into it. */
   readonly bodyString?: string | undefined
@@ -28,24 +34,33 @@ interface HTTPRequestFields<Bytes, Header, Time> {
   readonly bodyBytes?: Bytes | undefined
   /** The request's headers; each has a list of values, and each value is a template. */
   readonly multiHeaders?: { readonly [name: string]: Header | undefined } | undefined
-  /** Values that are not secret and fill placeholders in body and headers. They come before secrets of the same name. */
+  /**
+   * Values that are not secret and fill placeholders in body and headers. They come before secrets
+   * of the same name.
+   */
   readonly templatePublicValues?: { readonly [name: string]: string | undefined } | undefined
   /** The root certificate that verifies the server's certificate: PEM, or base64 of PEM. */
   readonly customRootCaCertPem?: Bytes | undefined
-  /** How long the request may take: `'5s'`, `'1.5s'`, `'200ms'`, `'1m'`, or in a message `{ seconds, nanos }`. */
+  /**
+   * How long the request may take: `'5s'`, `'1.5s'`, `'200ms'`, `'1m'`, or in a message `{ seconds,
+   * nanos }`.
+   */
   readonly timeout?: Time | undefined
   /** Whether the body of the response is encrypted inside the enclave. @default false */
   readonly encryptOutput?: boolean | undefined
   /**
-   * How a body that is encrypted under an AES key is laid out: as the reference does, bound to nothing, or bound to its status
-   * and to `requestId`. @default 'reference'
+   * How a body that is encrypted under an AES key is laid out: as the reference does, bound to
+   * nothing, or bound to its status and to `requestId`. @default 'reference'
    */
   readonly outputLayout?: 'reference' | 'bound-v1' | undefined
   /** What the body is bound to: 1 to 128 visible characters of ASCII, another for each request. */
   readonly requestId?: string | undefined
 }
 
-/** A request to an external API. The body is one of `bodyString` and `bodyBytes`, or a message's `body`. */
+/**
+ * A request to an external API. The body is one of `bodyString` and `bodyBytes`, or a message's
+ * `body`.
+ */
 export interface HTTPRequest
   extends HTTPRequestFields<
     Uint8Array | string,

@@ -8,7 +8,10 @@ import {
 } from './call.js'
 import { EnclaveError } from './errors.js'
 
-/** What an audit says of a request. It holds no value, no path, no query and no text of the caller's or the API's. */
+/**
+ * What an audit says of a request. It holds no value, no path, no query and no text of the caller's
+ * or the API's.
+ */
 export type AuditEvent =
   /** Written before a secret is released. */
   | {
@@ -47,7 +50,10 @@ export type AuditEvent =
 
 /** Where records are written, in order. */
 export interface AuditLog {
-  /** Resolves with the number of the record when it is as durable as it will be; rejects if it can't be written. */
+  /**
+   * Resolves with the number of the record when it is as durable as it will be; rejects if it can't
+   * be written.
+   */
   append(event: AuditEvent): Promise<number>
 }
 
@@ -61,8 +67,8 @@ export interface AuditOptions {
 const MAX_HOST = 300
 
 /**
- * Writes a record before a request begins, and one of what came of it. A request that can't be recorded is not made, and an
- * answer that can't be is not given. Belongs at the top of a stack.
+ * Writes a record before a request begins, and one of what came of it. A request that can't be
+ * recorded is not made, and an answer that can't be is not given. Belongs at the top of a stack.
  */
 export function audit(options: AuditOptions): EnclavePlugin {
   const { log } = readOptions('audit', options, { log: unchecked<AuditLog> })

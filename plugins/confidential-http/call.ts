@@ -19,7 +19,10 @@ export interface ConfidentialCall {
   readonly body?: string | Uint8Array
   /** Aborts when the caller cancels. */
   readonly signal: AbortSignal
-  /** Every line of each header, named and ordered by the caller. A header in `headers` replaces the lines of its name. */
+  /**
+   * Every line of each header, named and ordered by the caller. A header in `headers` replaces the
+   * lines of its name.
+   */
   readonly multiHeaders: HeaderLines
   /** Who makes the request: the public key of a remote caller. */
   readonly caller?: string
@@ -29,7 +32,10 @@ export interface ConfidentialCall {
   readonly secrets: readonly SecretName[]
   /** The values of the released secrets, by key. */
   readonly released: ReadonlyMap<string, string>
-  /** Where the released secrets may go, by key; those that were stored without a policy are not in it. */
+  /**
+   * Where the released secrets may go, by key; those that were stored without a policy are not in
+   * it.
+   */
   readonly policies: ReadonlyMap<string, SecretUse>
   /** Values that fill placeholders and are not secret. */
   readonly publicValues: ReadonlyMap<string, string>
@@ -39,13 +45,22 @@ export interface ConfidentialCall {
   readonly timeout?: number
   /** When the caller made the request, in milliseconds of Unix time. */
   readonly startedAt: number
-  /** Whether the answer's body still has to be encrypted: the layer that encrypts passes false on, the wire rejects true. */
+  /**
+   * Whether the answer's body still has to be encrypted: the layer that encrypts passes false on,
+   * the wire rejects true.
+   */
   readonly encryptOutput: boolean
-  /** What the encrypted body is bound to besides its status; absent where it is to be in the reference's layout. */
+  /**
+   * What the encrypted body is bound to besides its status; absent where it is to be in the
+   * reference's layout.
+   */
   readonly boundTo?: string
   /** How the wire connects. */
   readonly connection: ConnectionRules
-  /** Called by the wire when it is connected: from then on the request may have been sent. Layers pass it on. */
+  /**
+   * Called by the wire when it is connected: from then on the request may have been sent. Layers
+   * pass it on.
+   */
   readonly onConnected?: () => void
   /** The life of this one request. */
   readonly scope: ScopeFacts
@@ -55,7 +70,10 @@ export interface ConfidentialCall {
 export interface ConnectionRules {
   /** Root certificates in PEM. @default those of the platform */
   readonly ca?: readonly string[]
-  /** Throws where the wire must not send this request: layers below the templates may have changed it. @default it may be sent */
+  /**
+   * Throws where the wire must not send this request: layers below the templates may have changed
+   * it. @default it may be sent
+   */
   readonly checkTarget?: (target: { readonly method: string; readonly url: string }) => void
   /** Whether the wire may connect to an address. @default it may connect to every address */
   readonly mayConnect?: (address: string) => boolean
@@ -78,7 +96,9 @@ export interface ConfidentialReply {
 /** Every line of each header, by name. */
 export type HeaderLines = ReadonlyMap<string, readonly string[]>
 
-/** The length of a text in UTF-8, in bytes. It makes no copy of the text, which may hold a secret. */
+/**
+ * The length of a text in UTF-8, in bytes. It makes no copy of the text, which may hold a secret.
+ */
 export function utf8Length(text: string): number {
   return Buffer.byteLength(text)
 }
@@ -99,8 +119,8 @@ export function requestSize({
 }
 
 /**
- * The UTF-8 bytes of a text in memory of their own, which can be wiped. (`Buffer.from` keeps short texts in a pool, where they
- * stay readable.)
+ * The UTF-8 bytes of a text in memory of their own, which can be wiped. (`Buffer.from` keeps short
+ * texts in a pool, where they stay readable.)
  */
 export function ownBytes(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text, encoding))

@@ -1,6 +1,8 @@
 import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
-/** The vault does not have a secret, rejects its release, or has too few holders with a valid share. */
+/**
+ * The vault does not have a secret, rejects its release, or has too few holders with a valid share.
+ */
 export class VaultError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'VAULT', ...facts })
@@ -14,7 +16,10 @@ export class VaultError extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** There is no such secret, it is another's, or too few shares are good; the message names each holder. */
+    /**
+     * There is no such secret, it is another's, or too few shares are good; the message names each
+     * holder.
+     */
     VAULT: VaultError
     /** The secret has expired; the message names it. */
     SECRET_EXPIRED: VaultError
@@ -53,8 +58,9 @@ export class EnclaveError extends DataStreamsError {
 declare module '../../core/errors.js' {
   interface DataStreamsError {
     /**
-     * For a confidential request: whether it may have reached the external server, which may have acted on it. Absent from
-     * all other errors, and where the request was rejected before an enclave was asked.
+     * For a confidential request: whether it may have reached the external server, which may have
+     * acted on it. Absent from all other errors, and where the request was rejected before an
+     * enclave was asked.
      */
     readonly mayHaveBeenSent?: boolean
   }
@@ -65,15 +71,23 @@ declare module '../../core/errors.js' {
     ENCLAVE: EnclaveError
     /** The time for the request was up before the enclave began; nothing was sent. */
     EXPIRED: EnclaveError
-    /** The caller has made too many requests, or sent too many bytes; `retryAfter` says when to ask again. Nothing was sent. */
+    /**
+     * The caller has made too many requests, or sent too many bytes; `retryAfter` says when to ask
+     * again. Nothing was sent.
+     */
     RATE_LIMIT: EnclaveError
-    /** A placeholder is malformed or has no value, or a filled header holds control characters; nothing was sent. */
+    /**
+     * A placeholder is malformed or has no value, or a filled header holds control characters;
+     * nothing was sent.
+     */
     TEMPLATE: EnclaveError
     /** The request or the answer is larger than the enclave allows. */
     LIMIT: EnclaveError
     /** The network policy forbids the target; nothing was sent. */
     POLICY: EnclaveError
-    /** The caller's policy rejects the evidence of the enclave, or there is none; nothing was sent. */
+    /**
+     * The caller's policy rejects the evidence of the enclave, or there is none; nothing was sent.
+     */
     ATTESTATION: EnclaveError
     /** A secret's policy does not allow where the request would put it; nothing was sent. */
     SECRET_POLICY: EnclaveError

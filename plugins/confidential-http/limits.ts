@@ -18,8 +18,9 @@ export interface LimitsOptions {
   /** The timeout of a request that names none. @default 5000, or `maxTimeout` if that is less */
   readonly defaultTimeout?: number
   /**
-   * The largest size of a request, in UTF-8: its URL, header lines, body, public values and root certificates together. With
-   * the placeholders filled, URL, header lines and body must not be larger either. @default 125000
+   * The largest size of a request, in UTF-8: its URL, header lines, body, public values and root
+   * certificates together. With the placeholders filled, URL, header lines and body must not be
+   * larger either. @default 125000
    */
   readonly maxRequestBytes?: number
   /** The largest size of an answer's body, decompressed. @default 500000 */
@@ -33,7 +34,10 @@ const schema = {
   maxResponseBytes: withDefault(500_000, number({ min: 0, whole: true })),
 } satisfies Schema<LimitsOptions>
 
-/** Rejects requests that are too large and ends those that take too long. The timeout counts from when the caller made the request. */
+/**
+ * Rejects requests that are too large and ends those that take too long. The timeout counts from
+ * when the caller made the request.
+ */
 export function limits(options?: LimitsOptions): EnclavePlugin {
   const given = readOptions('limits', options, schema, 'limits.')
   const { maxTimeout, maxRequestBytes, maxResponseBytes } = given

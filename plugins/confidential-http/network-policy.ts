@@ -36,8 +36,8 @@ function checkPorts(field: string, given: unknown): readonly number[] {
 }
 
 /**
- * By default allows requests to public addresses over HTTPS only. It checks every address that DNS answers for a name, and
- * not the name.
+ * By default allows requests to public addresses over HTTPS only. It checks every address that DNS
+ * answers for a name, and not the name.
  */
 export function networkPolicy(options?: NetworkPolicyOptions): EnclavePlugin {
   const { http, ports, loopback, privateNetworks } = readOptions(
@@ -85,8 +85,9 @@ function blocked(rule: string): EnclaveError {
 type Network = 'public' | 'loopback' | 'private' | 'special'
 
 /**
- * Special-purpose addresses by the registries of IANA (RFC 6890): none of them is a server on the internet. IPv4 and IPv6 have
- * separate lists, because a BlockList matches an IPv4 address against the IPv6 subnets that embed it.
+ * Special-purpose addresses by the registries of IANA (RFC 6890): none of them is a server on the
+ * internet. IPv4 and IPv6 have separate lists, because a BlockList matches an IPv4 address against
+ * the IPv6 subnets that embed it.
  */
 const ipv4: readonly (readonly [Network, BlockList])[] = [
   ['loopback', listOf('127.0.0.0/8')],
@@ -101,7 +102,10 @@ const ipv4: readonly (readonly [Network, BlockList])[] = [
   ],
 ]
 
-/** Special are all addresses but global unicast, and of that, documentation and what embeds IPv4 addresses. */
+/**
+ * Special are all addresses but global unicast, and of that, documentation and what embeds IPv4
+ * addresses.
+ */
 const ipv6: readonly (readonly [Network, BlockList])[] = [
   ['loopback', listOf('::1/128')],
   ['private', listOf('fc00::/7')],

@@ -15,7 +15,9 @@ import { EnclaveError } from './errors.js'
 
 const nodeCrypto = nativeCrypto as WebCrypto
 
-/** The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder. */
+/**
+ * The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder.
+ */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
 
 /** Options of `responseEncryption`. */
@@ -25,10 +27,11 @@ export interface ResponseEncryptionOptions {
 }
 
 /**
- * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM under the secret
- * `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2 under the vault's master public key. Status
- * and headers stay readable, and the body that the API sent is wiped; the key's body is bound to status and request if the
- * request says so (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
+ * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM
+ * under the secret `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2
+ * under the vault's master public key. Status and headers stay readable, and the body that the API
+ * sent is wiped; the key's body is bound to status and request if the request says so
+ * (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
  */
 export function responseEncryption(options: ResponseEncryptionOptions): EnclavePlugin {
   const { publicKey } = readOptions('responseEncryption', options, {
@@ -85,15 +88,15 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
  *     n bytes    ciphertext, as long as the body
  *     16 bytes   tag
  *
- * The layout `bound-v1` has 8 bytes before these: the letters SLBOUND and the version, 1. Its associated data are not in it: who
- * opens it has to know them.
+ * The layout `bound-v1` has 8 bytes before these: the letters SLBOUND and the version, 1. Its
+ * associated data are not in it: who opens it has to know them.
  *
  *     8 bytes    as above
  *     4 bytes    the HTTP status, the highest byte first
  *     n bytes    the id of the request, in UTF-8
  *
- * So it opens only as the answer to that request and with that status, and not as a body in the reference's layout, which has
- * no associated data; nor does one in that layout open as this.
+ * So it opens only as the answer to that request and with that status, and not as a body in the
+ * reference's layout, which has no associated data; nor does one in that layout open as this.
  */
 
 /** The name of the layout that is bound to a status and a request. */
@@ -103,7 +106,10 @@ const HEAD: Bytes = Uint8Array.from([...new TextEncoder().encode('SLBOUND'), 1])
 
 /** How a body is sealed. */
 export interface BodyOptions {
-  /** What the body is bound to, in the layout `bound-v1`. @default nothing: the layout is the reference's */
+  /**
+   * What the body is bound to, in the layout `bound-v1`. @default nothing: the layout is the
+   * reference's
+   */
   readonly binding?: { readonly requestId: string; readonly status: number } | undefined
   /** @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto | undefined
@@ -129,7 +135,10 @@ export async function sealBody(
   return concat(...(binding === undefined ? parts : [HEAD, ...parts]))
 }
 
-/** Decrypts the bytes that `sealBody` returns. Throws EnclaveError, code `ENCRYPTION`, for another key, binding or layout. */
+/**
+ * Decrypts the bytes that `sealBody` returns. Throws EnclaveError, code `ENCRYPTION`, for another
+ * key, binding or layout.
+ */
 export async function openBody(
   key: Uint8Array,
   sealed: Uint8Array,

@@ -8,8 +8,8 @@ const MAX_CERTIFICATES = 64
 const CACHED = 32
 
 /**
- * Lets a request bring the root certificates that verify the external server. For that request they replace the platform's,
- * so a server that they do not verify is rejected.
+ * Lets a request bring the root certificates that verify the external server. For that request they
+ * replace the platform's, so a server that they do not verify is rejected.
  */
 export function rootCertificates(): EnclavePlugin {
   const cache = new Map<string, readonly string[]>()

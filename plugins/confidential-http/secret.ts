@@ -80,8 +80,8 @@ export function formatName({ owner, namespace, key }: SecretName): string {
 }
 
 /**
- * The file name of a key or namespace, which differs from others in more than case and is not reserved on any system.
- * Names have no '-', so it marks the changed characters.
+ * The file name of a key or namespace, which differs from others in more than case and is not
+ * reserved on any system. Names have no '-', so it marks the changed characters.
  */
 export function fileNameOf(word: string): string {
   const lower = word.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
@@ -90,16 +90,26 @@ export function fileNameOf(word: string): string {
 
 /** Where a secret may go. */
 export interface SecretPolicy {
-  /** The hosts: `api.example.com`, or `.example.com` for all below it; with a port, as `api.example.com:8443`, only on that. */
+  /**
+   * The hosts: `api.example.com`, or `.example.com` for all below it; with a port, as
+   * `api.example.com:8443`, only on that.
+   */
   readonly hosts: readonly string[]
   /** The methods: those that are registered with IANA. @default every method */
   readonly methods?: readonly string[]
-  /** The paths: `/v1/accounts`, or `/v1/accounts/*` for all below it, upper and lower case as they are. @default every path */
+  /**
+   * The paths: `/v1/accounts`, or `/v1/accounts/*` for all below it, upper and lower case as they
+   * are. @default every path
+   */
   readonly paths?: readonly string[]
-  /** Where in the request: `body`, `header`, or `header:authorization` for that one. @default body and headers */
+  /**
+   * Where in the request: `body`, `header`, or `header:authorization` for that one. @default body
+   * and headers
+   */
   readonly in?: readonly string[]
   /**
-   * Whether the request may bring its own root certificates. Who brings them and sits on the way to the host can be the host.
+   * Whether the request may bring its own root certificates. Who brings them and sits on the way to
+   * the host can be the host.
    * @default false
    */
   readonly customRoots?: boolean
@@ -136,9 +146,10 @@ const METHOD_HEADERS = ['x-http-method', 'x-http-method-override', 'x-method-ove
 const PATH_HEADERS = ['x-original-url', 'x-override-url', 'x-rewrite-url']
 
 /*
- * What is encrypted of a secret that has a policy: 4 bytes, of which the first is in no text; the length of the policy, 2 bytes;
- * the policy, as JSON; the value. The encryption authenticates all, and only an enclave can open it. Without these 4 bytes it
- * is a value alone, as vaults of the reference have it.
+ * What is encrypted of a secret that has a policy: 4 bytes, of which the first is in no text; the
+ * length of the policy, 2 bytes; the policy, as JSON; the value. The encryption authenticates all,
+ * and only an enclave can open it. Without these 4 bytes it is a value alone, as vaults of the
+ * reference have it.
  */
 const MAGIC: readonly number[] = [0xff, 0x53, 0x50, 1]
 const HEAD = MAGIC.length + 2
@@ -146,8 +157,9 @@ const HEAD = MAGIC.length + 2
 const HOST = /^(\.?)((?:[a-z0-9_-]+\.)*[a-z0-9_-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?$/
 
 /**
- * Checks a policy, and returns it in its normal form. `isPublicSuffix` says below which names anybody can have a host: whoever stores
- * a secret gives it, and a policy that was stored is read without it.
+ * Checks a policy, and returns it in its normal form. `isPublicSuffix` says below which names
+ * anybody can have a host: whoever stores a secret gives it, and a policy that was stored is read
+ * without it.
  */
 export function checkUse(
   field: string,
@@ -218,7 +230,10 @@ function checkPlace(field: string, given: string): string {
   return place
 }
 
-/** Whether a value has the shape of a policy, and can be shown: it may break rules that are newer than it. */
+/**
+ * Whether a value has the shape of a policy, and can be shown: it may break rules that are newer
+ * than it.
+ */
 export function isUse(value: unknown): value is SecretUse {
   if (value === 'anywhere') return true
   if (typeof value !== 'object' || value === null) return false
@@ -247,7 +262,9 @@ export interface OpenedSecret {
   readonly value: Uint8Array
 }
 
-/** Reads what was encrypted of a secret. Throws VaultError where it has a policy that can't be read. */
+/**
+ * Reads what was encrypted of a secret. Throws VaultError where it has a policy that can't be read.
+ */
 export function readUse(bytes: Uint8Array): OpenedSecret {
   if (bytes[0] !== MAGIC[0]) return { value: bytes }
   const length = ((bytes[MAGIC.length] ?? 0) << 8) | (bytes[MAGIC.length + 1] ?? 0)
@@ -300,14 +317,20 @@ function isHost(named: string, { hostname, port }: { hostname: string; port: str
   return dot === '.' ? hostname.endsWith(`.${name}`) : hostname === name
 }
 
-/** The characters of a path that has one reading: a semicolon begins parameters for some servers, and ends nothing for others. */
+/**
+ * The characters of a path that has one reading: a semicolon begins parameters for some servers,
+ * and ends nothing for others.
+ */
 const PATH = /^\/(?:[A-Za-z0-9\-._~!$&'()*+,=:@/]|%[0-9A-Fa-f]{2})*$/
-/** What may be encoded: nothing that a server which decodes before, or twice, takes for a separator, a dot or an encoding. */
+/**
+ * What may be encoded: nothing that a server which decodes before, or twice, takes for a separator,
+ * a dot or an encoding.
+ */
 const ENCODED = /^[ !$&'()*+,=:@\-_~\p{L}\p{Nd}]*$/u
 
 /**
- * The decoded text of a path; undefined for one that servers on the way may read in different ways, as they decode, collapse and
- * resolve it at different times.
+ * The decoded text of a path; undefined for one that servers on the way may read in different ways,
+ * as they decode, collapse and resolve it at different times.
  */
 function readPath(path: string): string | undefined {
   if (!PATH.test(path)) return undefined

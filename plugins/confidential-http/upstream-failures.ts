@@ -10,7 +10,10 @@ const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: 
   UPSTREAM_TIMEOUT: [504, 'upstream request timed out'],
 }
 
-/** Converts failures on the way to the external server to answers, with the statuses and texts of the service. */
+/**
+ * Converts failures on the way to the external server to answers, with the statuses and texts of
+ * the service.
+ */
 export function upstreamFailures(): EnclavePlugin {
   return {
     name: 'upstream-failures',

@@ -32,7 +32,10 @@ export interface Attestor {
 
 /** Evidence, with what it must hold. */
 export interface PresentedEvidence extends Evidence, AttestedKeys {
-  /** 32 bytes: the evidence must hold them in what is signed, or it is of another enclave, start or question. */
+  /**
+   * 32 bytes: the evidence must hold them in what is signed, or it is of another enclave, start or
+   * question.
+   */
   readonly binding: Uint8Array
 }
 
@@ -45,7 +48,10 @@ export const MAX_EVIDENCE = 65_536
 /** The rule for formats. */
 export const FORMAT: RegExp = /^[a-z0-9.-]{1,64}$/
 
-/** SHA-256 of `sluice attestation 1`, the enclave's key, the boot key and the nonce, each key and the nonce of 32 bytes. */
+/**
+ * SHA-256 of `sluice attestation 1`, the enclave's key, the boot key and the nonce, each key and
+ * the nonce of 32 bytes.
+ */
 export function bindingOf({ enclavePublicKey, bootKey, nonce }: AttestedKeys): Uint8Array {
   const hash = createHash('sha256').update(DOMAIN)
   for (const part of [enclavePublicKey, bootKey, nonce]) hash.update(part)
@@ -60,7 +66,9 @@ export async function presentEvidence(attestor: Attestor, keys: AttestedKeys): P
   return { format: attestor.format, bytes }
 }
 
-/** Holds what an enclave presents against the policy. Rejects with EnclaveError, code `ATTESTATION`. */
+/**
+ * Holds what an enclave presents against the policy. Rejects with EnclaveError, code `ATTESTATION`.
+ */
 export async function checkEvidence(
   given: unknown,
   keys: AttestedKeys,

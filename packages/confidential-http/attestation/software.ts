@@ -57,8 +57,9 @@ const PKCS8 = '302e020100300506032b657004220420'
 const SPKI = '302a300506032b6570032100'
 
 /**
- * Signs a measurement of the code and the binding: for tests, and for development. It shows what a process that has the key says
- * of itself, and nothing of the machine: whoever has the key can say anything.
+ * Signs a measurement of the code and the binding: for tests, and for development. It shows what a
+ * process that has the key says of itself, and nothing of the machine: whoever has the key can say
+ * anything.
  */
 export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAttestor {
   const given = readOptions('softwareAttestor', options, attestorRules)
@@ -93,7 +94,10 @@ export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolic
   }
 }
 
-/** A policy as it crosses to another thread: the URL of a module, or what is expected of a software attestor. */
+/**
+ * A policy as it crosses to another thread: the URL of a module, or what is expected of a software
+ * attestor.
+ */
 export type PolicySettings = string | SoftwarePolicyOptions
 
 /** The rule of an option that is a policy. */
@@ -119,7 +123,10 @@ export async function loadPolicy(settings: PolicySettings): Promise<AttestationP
 /** The packages whose code runs in an enclave. */
 const measured = ['sluice', '@sluice/confidential-http']
 
-/** The SHA-256 of all code of these packages as they are installed, 64 hexadecimal digits. Other dependencies are not in it. */
+/**
+ * The SHA-256 of all code of these packages as they are installed, 64 hexadecimal digits. Other
+ * dependencies are not in it.
+ */
 export function measureCode(): string {
   const { resolve } = createRequire(import.meta.url)
   const walk = (folder: string): string[] =>

@@ -49,13 +49,22 @@ export interface EnclaveSettings {
   readonly network?: NetworkPolicyOptions
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
-  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  /**
+   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * @default false
+   */
   readonly requirePolicies?: boolean
-  /** The URL of a module whose default export makes the stack, called like `confidentialPreset`. @default `confidentialPreset` */
+  /**
+   * The URL of a module whose default export makes the stack, called like `confidentialPreset`.
+   * @default `confidentialPreset`
+   */
   readonly stack?: string
   /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
   readonly rollbackState?: string
-  /** The secret key that the vault's holders know this enclave by, where they are processes. @default none */
+  /**
+   * The secret key that the vault's holders know this enclave by, where they are processes.
+   * @default none
+   */
   readonly callerSecretKey?: string
   /** Opens a vault even if other users can read or write its files. @default false */
   readonly insecurePermissions?: boolean
@@ -93,9 +102,15 @@ export interface EnclaveOptions {
 
 /** The party that a request is made for. */
 export interface Caller {
-  /** Who makes the request, for audits: a text of at most 128 visible characters of ASCII, such as a public key. */
+  /**
+   * Who makes the request, for audits: a text of at most 128 visible characters of ASCII, such as a
+   * public key.
+   */
   readonly name?: string
-  /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits, with or without 0x. */
+  /**
+   * The owner of the secrets that may be used: an address, as 40 hexadecimal digits, with or
+   * without 0x.
+   */
   readonly owner: string
   /** When the request was made, in milliseconds of Unix time. @default now */
   readonly startedAt?: number
@@ -122,7 +137,10 @@ export interface Enclave {
   close(): void
 }
 
-/** Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs in. */
+/**
+ * Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs
+ * in.
+ */
 export function createEnclave(options: EnclaveOptions): Enclave {
   return new CallEnclave(options)
 }
@@ -163,7 +181,9 @@ export class CallEnclave implements Enclave {
     }
   }
 
-  /** Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome. */
+  /**
+   * Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome.
+   */
   async carryOut(
     fields: CallFields,
     { signal, onConnected }: { readonly signal: AbortSignal; readonly onConnected: () => void },
@@ -220,7 +240,9 @@ export class CallEnclave implements Enclave {
     }
   }
 
-  /** Closing the enclave fails many calls with one reason, and each call marks an error of its own. */
+  /**
+   * Closing the enclave fails many calls with one reason, and each call marks an error of its own.
+   */
   #mark(thrown: unknown, isSent: boolean): unknown {
     const { isOver, reason } = this.#life
     return withSent(isOver && thrown === reason ? closed() : thrown, isSent)

@@ -4,8 +4,8 @@ import { withBytes } from 'sluice/plugins/confidential-http'
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 
 /**
- * Builds the headers of a request: the lines of each, by its name as the caller first wrote it. Headers that a layer set replace
- * the lines of their name.
+ * Builds the headers of a request: the lines of each, by its name as the caller first wrote it.
+ * Headers that a layer set replace the lines of their name.
  */
 export function writeHeaders(
   { method, url, headers, multiHeaders }: ConfidentialCall,

@@ -45,7 +45,10 @@ const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/^ERR_INVALID_CHAR$/, 'TEMPLATE', 'a header holds a character that headers must not hold'],
 ]
 
-/** Converts the error of a failed request. Quotes only its code, because its message may repeat what was sent. */
+/**
+ * Converts the error of a failed request. Quotes only its code, because its message may repeat what
+ * was sent.
+ */
 export function toUpstreamError(thrown: unknown): EnclaveError {
   if (isStreamsError(thrown)) return thrown as EnclaveError
   const codes = codesOf(thrown)
@@ -77,12 +80,14 @@ const MAX_HEADER_LINES = 2000
 const READ_BYTES = 65_536
 
 /**
- * The enclave's wire: sends one request on its own connection, to an address that the rules allow, and verifies the server's
- * certificate. Does not follow redirects. Calls `call.onConnected` when it is connected, before any byte of the request leaves.
- * Rejects with EnclaveError, or with the reason of `call.signal`.
+ * The enclave's wire: sends one request on its own connection, to an address that the rules allow,
+ * and verifies the server's certificate. Does not follow redirects. Calls `call.onConnected` when
+ * it is connected, before any byte of the request leaves. Rejects with EnclaveError, or with the
+ * reason of `call.signal`.
  */
 export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
-  // A caller that asks for an encoding decodes the body itself, and ranges count the bytes of the plain body.
+  // A caller that asks for an encoding decodes the body itself, and ranges count the bytes of the
+  // plain body.
   const acceptsGzip =
     call.method !== 'HEAD' && !hasHeader(call, 'accept-encoding') && !hasHeader(call, 'range')
   /** What holds bytes of the request or of the answer. */
@@ -124,7 +129,10 @@ function wrongHead({
     : undefined
 }
 
-/** Sends the request once it is connected. What is written before would be kept by Node, in memory that nobody wipes. */
+/**
+ * Sends the request once it is connected. What is written before would be kept by Node, in memory
+ * that nobody wipes.
+ */
 async function send(
   call: ConfidentialCall,
   acceptsGzip: boolean,
@@ -203,8 +211,8 @@ function connect(
 }
 
 /**
- * Has a socket write text from memory that is wiped as soon as it is written. Node itself encodes text, and what was written in
- * a row, into memory that it frees as it is.
+ * Has a socket write text from memory that is wiped as soon as it is written. Node itself encodes
+ * text, and what was written in a row, into memory that it frees as it is.
  */
 function wipeWrites(socket: Socket): Socket {
   const write = socket.write.bind(socket) as (
@@ -260,14 +268,20 @@ function exchange(
   })
 }
 
-/** SSL_OP_CLEANSE_PLAINTEXT: OpenSSL zeroes what it has decrypted once that was read. Node has no name for it. */
+/**
+ * SSL_OP_CLEANSE_PLAINTEXT: OpenSSL zeroes what it has decrypted once that was read. Node has no
+ * name for it.
+ */
 const secureOptions = 2
 /** Stands for the roots of the platform. */
 const PLATFORM_ROOTS: readonly string[] = []
 
 const contexts = new WeakMap<readonly string[], SecureContext>()
 
-/** What trusts these root certificates alone, or else those of the platform. It has no state of a connection. */
+/**
+ * What trusts these root certificates alone, or else those of the platform. It has no state of a
+ * connection.
+ */
 function contextOf(ca: readonly string[] = PLATFORM_ROOTS): SecureContext {
   const context =
     contexts.get(ca) ??

@@ -1,7 +1,10 @@
 import { onAbort } from 'sluice/core'
 import { Rejection } from './protocol.js'
 
-/** A budget that refills at a steady rate. It may be overspent: then it takes longer to be positive again. */
+/**
+ * A budget that refills at a steady rate. It may be overspent: then it takes longer to be positive
+ * again.
+ */
 export class TokenBucket {
   readonly #perSecond: number
   readonly #capacity: number
@@ -53,7 +56,10 @@ export interface Asker {
   readonly signal: AbortSignal
 }
 
-/** How many pieces of work a second strangers of one address get, and so many at once after a quiet while. */
+/**
+ * How many pieces of work a second strangers of one address get, and so many at once after a quiet
+ * while.
+ */
 const PER_SECOND = 20
 const BURST = 40
 /** Callers may be behind the same address, as that of a reverse proxy. */
@@ -74,8 +80,9 @@ interface Line {
 }
 
 /**
- * Admits so much work at once. Proven connections come first. Strangers get the rest, one address after the other, at a
- * bounded rate each: they wait rather than being rejected, because who is answered at once asks again at once.
+ * Admits so much work at once. Proven connections come first. Strangers get the rest, one address
+ * after the other, at a bounded rate each: they wait rather than being rejected, because who is
+ * answered at once asks again at once.
  */
 export class Admission {
   readonly #now: (() => number) | undefined
@@ -91,7 +98,10 @@ export class Admission {
     this.#now = now
   }
 
-  /** Resolves when work may begin, with a function to call when it has ended. Rejects with Rejection where too many wait. */
+  /**
+   * Resolves when work may begin, with a function to call when it has ended. Rejects with Rejection
+   * where too many wait.
+   */
   enter({ isProven, isKnown, address, signal }: Asker): Promise<() => void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)

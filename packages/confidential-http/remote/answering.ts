@@ -57,7 +57,10 @@ export class Answering {
     this.#threads = new CurveThreads(options.keys)
   }
 
-  /** Answers a caller that asks for the boot key. Rejects with Rejection if no sealed answer is possible. */
+  /**
+   * Answers a caller that asks for the boot key. Rejects with Rejection if no sealed answer is
+   * possible.
+   */
   async bootKey(asker: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     if (!isPublicKey(asker)) throw new Rejection(400, 'the body is not a public key')
     const evidence = await this.#makeEvidence(asker, sender)
@@ -70,8 +73,8 @@ export class Answering {
   }
 
   /**
-   * Carries a request out. If the request could be opened, the answer is sealed to its caller, also after a failure. Rejects
-   * with Rejection otherwise.
+   * Carries a request out. If the request could be opened, the answer is sealed to its caller, also
+   * after a failure. Rejects with Rejection otherwise.
    */
   async request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     const arrivedAt = Date.now()
@@ -95,7 +98,8 @@ export class Answering {
     try {
       if (owner === undefined)
         throw new Rejection(403, 'the enclave does not know this caller', false)
-      // Before the caller's limits: a request that they refuse never is carried out, and who repeats what it recorded uses none up.
+      // Before the caller's limits: a request that they refuse never is carried out, and who
+      // repeats what it recorded uses none up.
       this.#replays.check(name, id, issuedAt)
       sender.prove()
       isAuthentic = true
@@ -131,7 +135,10 @@ export class Answering {
     this.#options.keys.boot.secretKey.fill(0)
   }
 
-  /** Records a refused request of a known caller, unless the stack of the enclave has done so, and logs a rejection. */
+  /**
+   * Records a refused request of a known caller, unless the stack of the enclave has done so, and
+   * logs a rejection.
+   */
   #noteFailure({ code, message }: Failure, status: number, caller: string | undefined): void {
     const { refusals, log } = this.#options
     const isRecorded = status === 200 && code !== 'VALIDATION'

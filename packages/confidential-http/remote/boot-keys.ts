@@ -39,8 +39,8 @@ export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: 
 const MAX_WAIT = 10_000
 
 /**
- * Caches the boot key of one enclave. All concurrent callers share one question, which is cancelled when none of them waits any
- * more.
+ * Caches the boot key of one enclave. All concurrent callers share one question, which is cancelled
+ * when none of them waits any more.
  */
 export class BootKeys {
   readonly #enclave: PinnedEnclave
@@ -55,7 +55,10 @@ export class BootKeys {
     this.#post = post
   }
 
-  /** Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with EnclaveError. */
+  /**
+   * Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with
+   * EnclaveError.
+   */
   async current(signal: AbortSignal, stale?: BootKey): Promise<BootKey> {
     if (this.#cached !== undefined && this.#cached !== stale) return this.#cached
     this.#asking ??= this.#start()
@@ -145,14 +148,16 @@ export function readBootKey(
 const MAX_DRIFT = 0.001
 
 /**
- * Returns why a request that was sealed to `before`, and first sent at `sentAt`, may have been carried out although the enclave
- * now has the boot key `next`; undefined if it can't have been, so that it may be sent to `next`. The unsealed rejection of
- * `before` proves nothing. The start of `next` does:
+ * Returns why a request that was sealed to `before`, and first sent at `sentAt`, may have been
+ * carried out although the enclave now has the boot key `next`; undefined if it can't have been, so
+ * that it may be sent to `next`. The unsealed rejection of `before` proves nothing. The start of
+ * `next` does:
  *
  *     before answers · · before ends · next starts · · request is sent · · next answers
  *
- * Only one enclave at a time has an enclave key. So if `next` was up when the request was sent, `before` was not, and nobody
- * else can open the request. If `next` was up when `before` answered, two enclaves have the key at once, which proves nothing.
+ * Only one enclave at a time has an enclave key. So if `next` was up when the request was sent,
+ * `before` was not, and nobody else can open the request. If `next` was up when `before` answered,
+ * two enclaves have the key at once, which proves nothing.
  */
 export function whyCarriedOut(before: BootKey, next: BootKey, sentAt: Moment): string | undefined {
   const wasUpAt = (time: Moment): boolean =>
@@ -169,7 +174,10 @@ export function moment(): Moment {
   return { steady: performance.now(), wall: Date.now() }
 }
 
-/** Milliseconds between two moments. The clocks differ if the machine slept or was set: the greater number counts. */
+/**
+ * Milliseconds between two moments. The clocks differ if the machine slept or was set: the greater
+ * number counts.
+ */
 function elapsed(earlier: Moment, later: Moment): number {
   return Math.max(later.steady - earlier.steady, later.wall - earlier.wall)
 }

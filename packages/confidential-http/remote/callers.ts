@@ -29,8 +29,8 @@ export interface Callers {
 }
 
 /**
- * The callers of an object, at least one; or of a JSON file, which is read again when it has changed. A file of an empty object
- * says that nobody is a caller any more.
+ * The callers of an object, at least one; or of a JSON file, which is read again when it has
+ * changed. A file of an empty object says that nobody is a caller any more.
  */
 export function createCallers(
   given: { readonly [publicKey: string]: string } | string,
@@ -65,7 +65,10 @@ function readOwners(
 
 /** What each caller may ask of an enclave. */
 export interface CallerLimits {
-  /** How many requests a second, on average; after a quiet second, so many at once. @default no limit */
+  /**
+   * How many requests a second, on average; after a quiet second, so many at once. @default no
+   * limit
+   */
   readonly requestsPerSecond?: number
   /** How many requests that are not answered. @default 64 */
   readonly requestsAtOnce?: number
@@ -107,8 +110,8 @@ export class CallerGuard {
   }
 
   /**
-   * Counts a request of a caller that has so many bytes. Returns a function to call with the size of the answer. Throws
-   * EnclaveError (`RATE_LIMIT`) if the caller has reached a limit.
+   * Counts a request of a caller that has so many bytes. Returns a function to call with the size
+   * of the answer. Throws EnclaveError (`RATE_LIMIT`) if the caller has reached a limit.
    */
   enter(caller: string, size: number): (answerBytes: number) => void {
     const { requestsPerSecond, requestsAtOnce, bytesPerSecond } = this.#limits
@@ -150,15 +153,18 @@ function limited(limit: string, retryAfter: number): EnclaveError {
 
 /** The allowed difference of the clocks, and the allowed time on the way, in milliseconds. */
 export const MAX_SKEW = 30_000
-/** Bounds memory: more requests of a caller within twice MAX_SKEW are rejected. Those of others are not its share. */
+/**
+ * Bounds memory: more requests of a caller within twice MAX_SKEW are rejected. Those of others are
+ * not its share.
+ */
 const MAX_IDS = 100_000
 const WRONG_TIME = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
 const TOO_MANY = `this caller has sent ${MAX_IDS} requests within ${(2 * MAX_SKEW) / 1000} s, and no more are taken`
 
 /**
- * Remembers the requests since the enclave's start, so that none is carried out twice. It accepts a request only for a while
- * around the time it was issued, and remembers its id for that while. Requests from before the start can't be opened and do not
- * come here.
+ * Remembers the requests since the enclave's start, so that none is carried out twice. It accepts a
+ * request only for a while around the time it was issued, and remembers its id for that while.
+ * Requests from before the start can't be opened and do not come here.
  */
 export class ReplayGuard {
   readonly #now: () => number
@@ -210,7 +216,10 @@ export class ReplayGuard {
 /** Milliseconds in which refusals of one caller for one reason become one record. */
 const INTERVAL = 10_000
 
-/** Records the requests of known callers that were refused before they reached the stack of the enclave. */
+/**
+ * Records the requests of known callers that were refused before they reached the stack of the
+ * enclave.
+ */
 export class Refusals {
   readonly #records: Pick<OpenAuditLog, 'append'>
   readonly #log: Log
@@ -223,7 +232,9 @@ export class Refusals {
     this.#log = log
   }
 
-  /** The first is recorded at once; those of the next seconds together, as nothing waits for them. */
+  /**
+   * The first is recorded at once; those of the next seconds together, as nothing waits for them.
+   */
   add(caller: string, code: string): void {
     const key = `${caller} ${code}`
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)

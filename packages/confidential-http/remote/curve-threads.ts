@@ -38,7 +38,10 @@ export function runCurveTask(task: CurveTask, { enclave, boot }: CurveKeys): unk
 const MAX_THREADS = 4
 const MEMORY_MB = 64
 
-/** Does the curve work of an enclave beside its event loop: in a thread for each other core, in one at least. */
+/**
+ * Does the curve work of an enclave beside its event loop: in a thread for each other core, in one
+ * at least.
+ */
 export class CurveThreads {
   readonly #admission: Admission
   readonly #threads: readonly CurveThread[]
@@ -50,8 +53,8 @@ export class CurveThreads {
   }
 
   /**
-   * Calls `task` when the work may begin. Rejects with Rejection where too many strangers wait, and with the reason of the
-   * asker's signal.
+   * Calls `task` when the work may begin. Rejects with Rejection where too many strangers wait, and
+   * with the reason of the asker's signal.
    */
   async run<Task extends CurveTask>(task: () => Task, asker: Asker): Promise<CurveResult<Task>> {
     const leave = await this.#admission.enter(asker)
@@ -68,7 +71,10 @@ export class CurveThreads {
   }
 }
 
-/** A thread that does one task at a time, and is started again after a crash. Where there can be no thread, the event loop works. */
+/**
+ * A thread that does one task at a time, and is started again after a crash. Where there can be no
+ * thread, the event loop works.
+ */
 class CurveThread {
   readonly #keys: CurveKeys
   #worker: Worker | undefined

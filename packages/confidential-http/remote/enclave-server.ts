@@ -39,8 +39,8 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   /** The enclave's secret key, 64 hexadecimal digits; callers pin its public key. */
   readonly secretKey: string
   /**
-   * The public key of each caller, and the owner whose secrets it uses; or the path of a JSON file of these, which may be changed
-   * while the enclave runs.
+   * The public key of each caller, and the owner whose secrets it uses; or the path of a JSON file
+   * of these, which may be changed while the enclave runs.
    */
   readonly callers: { readonly [publicKey: string]: string } | string
   /** Where it listens; 0 stands for any free port. @default 0 */
@@ -50,8 +50,9 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   /** The largest number of connections; of more, unproven ones are closed. @default 1024 */
   readonly maxConnections?: number
   /**
-   * The largest number of connections from one address, or one IPv6 network of 64 bits. Behind a reverse proxy all connections
-   * come from its address, so allow it as many as `maxConnections`. @default 256, or `maxConnections` if that is less
+   * The largest number of connections from one address, or one IPv6 network of 64 bits. Behind a
+   * reverse proxy all connections come from its address, so allow it as many as `maxConnections`.
+   * @default 256, or `maxConnections` if that is less
    */
   readonly maxConnectionsPerAddress?: number
   /** What each caller may ask. @default 64 requests at once */
@@ -61,7 +62,8 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   /** Records each request in a file, whatever the stack. @default no record */
   readonly audit?: AuditLogOptions
   /**
-   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
+   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No
+   * request waits for it.
    * @default after 10000 requests, and after a quiet minute
    */
   readonly renewAfter?: RenewAfter
@@ -95,8 +97,8 @@ export interface EnclaveServer extends AsyncDisposable {
 }
 
 /**
- * Runs an enclave for remote callers. Requests arrive sealed to its boot key and answers leave sealed to the caller's, so plain
- * HTTP suffices. Rejects unknown callers and replayed requests.
+ * Runs an enclave for remote callers. Requests arrive sealed to its boot key and answers leave
+ * sealed to the caller's, so plain HTTP suffices. Rejects unknown callers and replayed requests.
  */
 export async function startEnclaveServer(given: EnclaveServerOptions): Promise<EnclaveServer> {
   const options = readOptions('startEnclaveServer', given, rules)
@@ -154,12 +156,18 @@ function checkAttestor(field: string, given: unknown): Attestor {
 
 /** The limit of the heap of the enclave's thread. Bodies are not on it. */
 const MEMORY_MB = 512
-/** Milliseconds beyond its timeout after which a request shows that the thread hangs: many may have come at once. */
+/**
+ * Milliseconds beyond its timeout after which a request shows that the thread hangs: many may have
+ * come at once.
+ */
 const GRACE = 15_000
 /** These would show secrets, or preload what could. */
 const DROPPED = /^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE|V8_COVERAGE)$/
 
-/** Starts the thread of an enclave. It alone has the secrets: the process that listens passes calls on to it. */
+/**
+ * Starts the thread of an enclave. It alone has the secrets: the process that listens passes calls
+ * on to it.
+ */
 function startEnclaveThread(
   settings: EnclaveSettings,
   renewAfter: Required<RenewAfter>,

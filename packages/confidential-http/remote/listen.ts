@@ -67,8 +67,8 @@ export async function listen(
 }
 
 /**
- * Reads a posted body. Drops the bytes of one that is longer than `maxBytes`, but still reads as much as callers of this library
- * may send, so that they receive the rejection.
+ * Reads a posted body. Drops the bytes of one that is longer than `maxBytes`, but still reads as
+ * much as callers of this library may send, so that they receive the rejection.
  */
 function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

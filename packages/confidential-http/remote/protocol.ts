@@ -12,8 +12,9 @@ import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import type { ServerResponse } from 'node:http'
 
 /*
- * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An enclave has two key pairs:
- * the enclave key, whose public key callers pin, and a boot key, made at each start and never stored.
+ * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An
+ * enclave has two key pairs: the enclave key, whose public key callers pin, and a boot key, made at
+ * each start and never stored.
  *
  *   POST /v2/boot-key   asker: the public key of a pair that the caller made for this question (32 bytes)
  *     answer            box from the enclave key to asker of: 'K' ‖ JSON { version, bootKey, upFor, evidence? }
@@ -22,23 +23,27 @@ import type { ServerResponse } from 'node:http'
  *                         { version, enclave, id, issuedAt, replyTo, request }
  *     answer            box from the boot key to replyTo of: 'A' ‖ JSON { id, response } or { id, failure }
  *
- * Keys and ids are hexadecimal digits in JSON. `issuedAt` is milliseconds of Unix time, `upFor` the milliseconds since the
- * enclave's start by a clock that never goes back. `replyTo` is the public key of a pair made for this one request.
+ * Keys and ids are hexadecimal digits in JSON. `issuedAt` is milliseconds of Unix time, `upFor` the
+ * milliseconds since the enclave's start by a clock that never goes back. `replyTo` is the public
+ * key of a pair made for this one request.
  *
  * Security properties:
- * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens only for its own question,
- *   so a replayed answer opens for nobody. The enclave key authenticates boot keys and nothing else.
- * - Evidence, { format, bytes in base64 }, holds a hash of the enclave key, the boot key and the asker (attestation/evidence.ts):
- *   an earlier one, or that of another enclave, is none for this question.
- * - A request opens only at one start of one enclave. After a restart nobody can open a recorded request, with whatever other
- *   keys; nor can another enclave with the same enclave key. So a replay can only reach the start that the request was made
- *   for, which remembers its id (`ReplayGuard`).
- * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present another's boot key as its own, and
- *   forward its requests to the other.
- * - The sealed box hides the caller, the box inside authenticates it. The first letter keeps boxes of different kinds apart,
- *   because two parties share one key for both directions.
- * - Anybody can forge an unsealed rejection. It never makes a caller believe that nothing was carried out: see boot-keys.ts for
- *   410, the only one that a caller acts upon.
+ * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens
+ *   only for its own question, so a replayed answer opens for nobody. The enclave key authenticates
+ *   boot keys and nothing else.
+ * - Evidence, { format, bytes in base64 }, holds a hash of the enclave key, the boot key and the
+ *   asker (attestation/evidence.ts): an earlier one, or that of another enclave, is none for this
+ *   question.
+ * - A request opens only at one start of one enclave. After a restart nobody can open a recorded
+ *   request, with whatever other keys; nor can another enclave with the same enclave key. So a
+ *   replay can only reach the start that the request was made for, which remembers its id
+ *   (`ReplayGuard`).
+ * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present
+ *   another's boot key as its own, and forward its requests to the other.
+ * - The sealed box hides the caller, the box inside authenticates it. The first letter keeps boxes
+ *   of different kinds apart, because two parties share one key for both directions.
+ * - Anybody can forge an unsealed rejection. It never makes a caller believe that nothing was
+ *   carried out: see boot-keys.ts for 410, the only one that a caller acts upon.
  */
 
 /** The version of the protocol. */
@@ -155,7 +160,10 @@ export function readEnvelope(json: string, publicKey: string): Envelope {
   return { id, issuedAt: issuedAt as number, replyTo: replyKey, request }
 }
 
-/** Rejects a request. It is sealed to the caller if the request could be opened, and sent unsealed otherwise. */
+/**
+ * Rejects a request. It is sealed to the caller if the request could be opened, and sent unsealed
+ * otherwise.
+ */
 export class Rejection extends Error {
   readonly status: number
   /** False only if this request was never carried out and never will be. */
@@ -182,8 +190,8 @@ export function rejectVersion(): Rejection {
 }
 
 /**
- * Reads the enclave's version from a rejection of this caller's version; undefined for other answers. The answer is not sealed,
- * so only a number is quoted.
+ * Reads the enclave's version from a rejection of this caller's version; undefined for other
+ * answers. The answer is not sealed, so only a number is quoted.
  */
 export function versionMismatch({ status, body }: HttpAnswer): string | undefined {
   if (status !== 426) return undefined

@@ -53,7 +53,10 @@ interface Exchange {
   hasLeft: boolean
 }
 
-/** A remote enclave: seals each request to the enclave's boot key, and accepts only answers from that boot key. */
+/**
+ * A remote enclave: seals each request to the enclave's boot key, and accepts only answers from
+ * that boot key.
+ */
 export class RemoteEnclave {
   readonly #url: string
   readonly #host: string
@@ -110,7 +113,10 @@ export class RemoteEnclave {
     return readAnswer(answer, id, host)
   }
 
-  /** Sends the request, and once more to the next boot key if the enclave was restarted before it could carry the request out. */
+  /**
+   * Sends the request, and once more to the next boot key if the enclave was restarted before it
+   * could carry the request out.
+   */
   async #exchange(exchange: Exchange): Promise<string> {
     const { signal } = exchange
     const boot = await this.#bootKeys.current(signal)
@@ -128,7 +134,10 @@ export class RemoteEnclave {
     )
   }
 
-  /** Returns the JSON of the answer; undefined if the answer says that the boot key is no longer valid. */
+  /**
+   * Returns the JSON of the answer; undefined if the answer says that the boot key is no longer
+   * valid.
+   */
   async #send(exchange: Exchange, boot: BootKey): Promise<string | undefined> {
     const host = this.#host
     const { json, replyTo, signal } = exchange
@@ -185,7 +194,10 @@ async function tryTwice<Value>(work: () => Promise<Value>, signal: AbortSignal):
   }
 }
 
-/** True if no connection was made, so that nothing was sent. fetch reports the reason in the causes of its error. */
+/**
+ * True if no connection was made, so that nothing was sent. fetch reports the reason in the causes
+ * of its error.
+ */
 function isUnconnected(thrown: unknown): boolean {
   if (typeof thrown !== 'object' || thrown === null) return false
   const {

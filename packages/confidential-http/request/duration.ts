@@ -11,7 +11,10 @@ const UNITS = { ms: 1_000_000n, s: SECOND, m: 60n * SECOND } as const
 
 const SHAPE = { typeName: TYPE_NAMES.Duration, fields: { seconds: readWhole, nanos: readNanos } }
 
-/** Converts a duration of any form to the normal one. Throws ValidationError naming `field` unless it is more than 0. */
+/**
+ * Converts a duration of any form to the normal one. Throws ValidationError naming `field` unless
+ * it is more than 0.
+ */
 export function parseDuration(field: string, value: unknown): DurationMessage {
   const total =
     typeof value === 'string' ? parseText(field, value) : parseMessage({ path: field, value })

@@ -14,7 +14,10 @@ export function readBytes(field: Field): Uint8Array {
   return bytes
 }
 
-/** Reads certificates in PEM, from bytes, text or base64, into the bytes of their PEM, which are empty if none are given. */
+/**
+ * Reads certificates in PEM, from bytes, text or base64, into the bytes of their PEM, which are
+ * empty if none are given.
+ */
 export function readCertificate(field: Field): Uint8Array {
   const { path, value } = field
   if (value === undefined || value === '') return new Uint8Array()
@@ -35,7 +38,10 @@ function parsePem(text: string): Uint8Array {
   return parseBase64(text.replace(/\s+/g, '')) ?? new Uint8Array()
 }
 
-/** Decodes base64 or base64url, padded or not; undefined for other texts and for non-zero unused bits. */
+/**
+ * Decodes base64 or base64url, padded or not; undefined for other texts and for non-zero unused
+ * bits.
+ */
 export function parseBase64(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return undefined
   const digits = text.replace(/=+$/, '')
@@ -64,7 +70,10 @@ export interface Shape<Readers> {
 /** The readers of a message, by the names of its fields. */
 type Readers = Readonly<Record<string, (field: Field) => unknown>>
 
-/** The fields of a message, each as its reader returns it. A field whose reader may return undefined is optional. */
+/**
+ * The fields of a message, each as its reader returns it. A field whose reader may return undefined
+ * is optional.
+ */
 export type Read<Fields extends Readers> = {
   [Name in keyof Fields as undefined extends ReturnType<Fields[Name]> ? never : Name]: ReturnType<
     Fields[Name]
@@ -178,7 +187,10 @@ export function readBoolean({ path, value }: Field): boolean {
   return value
 }
 
-/** Names the kind of a value for errors, and the class of an object: a Map looks like an object without properties. */
+/**
+ * Names the kind of a value for errors, and the class of an object: a Map looks like an object
+ * without properties.
+ */
 export function nameKind(value: unknown): string {
   if (kindOf(value) !== 'object') return kindOf(value)
   if (isBytes(value)) return 'bytes'

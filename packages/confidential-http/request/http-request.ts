@@ -33,9 +33,15 @@ export interface HTTPRequestOptions
   > {
   /** The HTTP method. @default 'GET' */
   readonly method?: string | undefined
-  /** The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON, which is a template too. */
+  /**
+   * The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON,
+   * which is a template too.
+   */
   readonly body?: unknown
-  /** The headers, each with its value. None are added, not even a Content-Type. They replace those of `multiHeaders`. */
+  /**
+   * The headers, each with its value. None are added, not even a Content-Type. They replace those
+   * of `multiHeaders`.
+   */
   readonly headers?: HeaderOptions | undefined
   /** The headers that have several values. */
   readonly multiHeaders?: HeaderOptions | undefined
@@ -79,7 +85,10 @@ const OPTIONS = {
   },
 }
 
-/** Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when the request is sent. */
+/**
+ * Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when
+ * the request is sent.
+ */
 export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
   const read = readMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
   const { url, method = 'GET', body, bodyString, bodyBytes, headers, ...others } = read

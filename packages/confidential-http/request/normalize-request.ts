@@ -75,8 +75,9 @@ const CONFIDENTIAL_HTTP_REQUEST = {
 }
 
 /**
- * Converts a confidential request of any form (message, plain or JSON, also mixed) to its normal form. For any other input it
- * throws ValidationError, which names the path and the rule and quotes no value.
+ * Converts a confidential request of any form (message, plain or JSON, also mixed) to its normal
+ * form. For any other input it throws ValidationError, which names the path and the rule and quotes
+ * no value.
  */
 export function normalizeRequest(input: unknown): ConfidentialHTTPRequestMessage {
   try {
@@ -259,7 +260,10 @@ const SECRET_IDENTIFIER = {
   hints: { id: 'give key', name: 'give key' },
 }
 
-/** Reads the secrets a request may use: at most 10, each with its own key, because placeholders find a secret by its key. */
+/**
+ * Reads the secrets a request may use: at most 10, each with its own key, because placeholders find
+ * a secret by its key.
+ */
 export function readSecretIdentifiers(field: Field): SecretIdentifierMessage[] {
   const secrets = readList(field, MAX_SECRETS, readSecretIdentifier)
   secrets.forEach(function checkDuplicate(secret, at) {

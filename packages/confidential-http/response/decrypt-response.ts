@@ -9,8 +9,8 @@ import { openResponse, readBody, readStatus } from './response.js'
 /** Options of `decryptResponse`. */
 export interface DecryptResponseOptions {
   /**
-   * The layout that the request asked for. No body of another layout opens: with `bound-v1` none does that is not the answer to
-   * `requestId` with this status. @default 'reference'
+   * The layout that the request asked for. No body of another layout opens: with `bound-v1` none
+   * does that is not the answer to `requestId` with this status. @default 'reference'
    */
   readonly layout?: 'reference' | 'bound-v1' | undefined
   /** The id of the request, where the layout is `bound-v1`. */
@@ -30,8 +30,9 @@ const names: OptionNames<DecryptResponseOptions> = {
 
 /**
  * Decrypts a response, or its body as bytes or base64, that an enclave encrypted under the secret
- * `san_marino_aes_gcm_encryption_key`. The key is the secret's 64 hexadecimal digits or its 32 bytes. Rejects with EnclaveError,
- * code `ENCRYPTION`, for another key, changed bytes or another layout.
+ * `san_marino_aes_gcm_encryption_key`. The key is the secret's 64 hexadecimal digits or its 32
+ * bytes. Rejects with EnclaveError, code `ENCRYPTION`, for another key, changed bytes or another
+ * layout.
  */
 export async function decryptResponse(
   response: Uint8Array | string | HTTPResponse | HTTPResponseJson,

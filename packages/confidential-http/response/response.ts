@@ -12,8 +12,8 @@ const MAX_STATUS = 4_294_967_295
 export type ResponseField = (name: 'statusCode' | 'body' | 'multiHeaders') => Field
 
 /**
- * Converts a response of either form to its normal form; one that has it already is returned as it is. Throws ValidationError
- * for any other value.
+ * Converts a response of either form to its normal form; one that has it already is returned as it
+ * is. Throws ValidationError for any other value.
  */
 export function normalizeResponse(value: unknown): HTTPResponse {
   const field = openResponse(value)
@@ -32,7 +32,9 @@ export function normalizeResponse(value: unknown): HTTPResponse {
   return isNormal ? (value as HTTPResponse) : response
 }
 
-/** Opens a response of either form. Ignores unknown fields, which a later version may have added. */
+/**
+ * Opens a response of either form. Ignores unknown fields, which a later version may have added.
+ */
 export function openResponse(value: unknown): ResponseField {
   if (isThenable(value)) throw new ValidationError('response is a promise: await it first')
   if (typeof (value as { result?: unknown } | undefined)?.result === 'function')
@@ -94,7 +96,10 @@ export function json(response: AnyResponse | ResponseSource): unknown {
   return readJson(response as AnyResponse)
 }
 
-/** The values of a header, joined by commas; undefined if there are none. The case of the name does not matter. */
+/**
+ * The values of a header, joined by commas; undefined if there are none. The case of the name does
+ * not matter.
+ */
 export const getHeader: ResponseReader<string | undefined, readonly [name: string]> = reader(
   (field, name) => {
     const values = valuesOf(field, name)
@@ -102,7 +107,10 @@ export const getHeader: ResponseReader<string | undefined, readonly [name: strin
   },
 )
 
-/** A new list of the values of the first header with this name. The case of the name does not matter. */
+/**
+ * A new list of the values of the first header with this name. The case of the name does not
+ * matter.
+ */
 export const getHeaders: ResponseReader<string[], readonly [name: string]> = reader(valuesOf)
 
 function reader<Value, Arguments extends readonly unknown[]>(

@@ -1,7 +1,10 @@
 import { ValidationError } from 'sluice/core'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
 
-/** How the observations of a network's nodes become one result: the part of the real SDK's type that a single node uses. */
+/**
+ * How the observations of a network's nodes become one result: the part of the real SDK's type that
+ * a single node uses.
+ */
 export interface ConsensusAggregation<Input> {
   /** A ConsensusDescriptor message. */
   readonly descriptor: unknown
@@ -11,7 +14,10 @@ export interface ConsensusAggregation<Input> {
 
 const FREQUENCY_LIST = 5
 
-/** The result of a network with one node: its observation as the network would return it, without the ignored fields. */
+/**
+ * The result of a network with one node: its observation as the network would return it, without
+ * the ignored fields.
+ */
 export function observeOnce<Input>(
   observe: () => Input,
   { descriptor, defaultValue }: ConsensusAggregation<Input>,
@@ -94,7 +100,10 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   )
 }
 
-/** Copies a value as a network would return it: objects of classes become plain, and values without an encoding are errors. */
+/**
+ * Copies a value as a network would return it: objects of classes become plain, and values without
+ * an encoding are errors.
+ */
 function copyValue(value: unknown): unknown {
   if (value === null || value === undefined)
     throw new ValidationError('cannot wrap null/undefined into Value')

@@ -39,7 +39,10 @@ import type { HTTPResponse } from '../types.js'
 import { createWorkflowRuntime, workflowRules } from './workflow.js'
 import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow.js'
 
-/** Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole workflow's handler. */
+/**
+ * Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole
+ * workflow's handler.
+ */
 export interface Runtime<Config = unknown, Report = never>
   extends WorkflowRuntime<Config, Report>,
     AsyncDisposable {
@@ -77,25 +80,38 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   readonly owner?: string
   /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
   readonly network?: NetworkPolicyOptions
-  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  /**
+   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * @default false
+   */
   readonly requirePolicies?: boolean
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
   /**
-   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset` does. The enclave's thread loads
-   * it. @default `confidentialPreset`
+   * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset`
+   * does. The enclave's thread loads it. @default `confidentialPreset`
    */
   readonly stack?: string | URL
-  /** A file that remembers the newest state of the vault, to reject an older one whenever this process was started. @default none */
+  /**
+   * A file that remembers the newest state of the vault, to reject an older one whenever this
+   * process was started. @default none
+   */
   readonly rollbackState?: string
-  /** The secret key that the vault's holders know this process by, where they are processes (`sluice vault holder`). @default none */
+  /**
+   * The secret key that the vault's holders know this process by, where they are processes (`sluice
+   * vault holder`). @default none
+   */
   readonly callerSecretKey?: string
   /**
-   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No request waits for it.
+   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No
+   * request waits for it.
    * @default after 10000 requests, and after a quiet minute
    */
   readonly renewAfter?: RenewAfter
-  /** Environment variables for `stack`. The enclave's thread has none of this process but those for proxies and certificates. */
+  /**
+   * Environment variables for `stack`. The enclave's thread has none of this process but those for
+   * proxies and certificates.
+   */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -110,8 +126,8 @@ const localRules = {
 } satisfies Schema<LocalRuntimeOptions<unknown, unknown>>
 
 /**
- * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets the secrets: the calling thread
- * never has them.
+ * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets
+ * the secrets: the calling thread never has them.
  */
 export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
@@ -164,9 +180,9 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
   readonly callerSecretKey: string
   /**
-   * What the enclave's evidence is held against before anything is sent: the URL of a module whose default export is an
-   * `AttestationPolicy`, which the runtime's thread loads, or what is expected of a software attestor. @default no evidence is
-   * asked for
+   * What the enclave's evidence is held against before anything is sent: the URL of a module whose
+   * default export is an `AttestationPolicy`, which the runtime's thread loads, or what is expected
+   * of a software attestor. @default no evidence is asked for
    */
   readonly attestation?: string | URL | SoftwarePolicyOptions
   /** The timeout of a request that names none, in milliseconds. @default 5000 */
@@ -217,7 +233,10 @@ const GRACE = 700
 /** A thread that never has a secret need not be replaced. */
 const NEVER: Required<RenewAfter> = { requests: Number.POSITIVE_INFINITY, quietMs: MAX_TIMER }
 
-/** Starts the thread at once, so that it is ready for the first request, and another one whenever it has died. */
+/**
+ * Starts the thread at once, so that it is ready for the first request, and another one whenever it
+ * has died.
+ */
 function createRuntime<Config, Report>(
   options: Checked<typeof runtimeRules>,
   { defaultTimeout, renewAfter = NEVER, ...program }: RuntimeThread,

@@ -27,7 +27,10 @@ export interface RuntimeReply<Output = HTTPResponse> {
 export interface BaseRuntime<Config> {
   /** The workflow's configuration. */
   readonly config: Config
-  /** Calls a capability: confidential HTTP, or one of the option `capabilities`. For all others, `result()` throws EnclaveError. */
+  /**
+   * Calls a capability: confidential HTTP, or one of the option `capabilities`. For all others,
+   * `result()` throws EnclaveError.
+   */
   callCapability<Output = HTTPResponse>(call: CapabilityCall): RuntimeReply<Output>
   /** The time, of the option `now`. */
   now(): Date
@@ -77,11 +80,16 @@ export interface ReportRequest {
 
 /** The runtime of a workflow's handler, with the interface of the real SDK's runtime. */
 export interface WorkflowRuntime<Config, Report> extends BaseRuntime<Config> {
-  /** Returns a secret with its value, in this thread: only secrets in `vaultDonSecrets` stay in the enclave. */
+  /**
+   * Returns a secret with its value, in this thread: only secrets in `vaultDonSecrets` stay in the
+   * enclave.
+   */
   getSecret(request: SecretRequest): Result<WorkflowSecret>
   /** Returns several secrets with their values, by their id. */
   getSecrets(requests: readonly SecretRequest[]): Result<Record<string, WorkflowSecret>>
-  /** Runs a function as the one node of a network would. The function can't use the runtime itself. */
+  /**
+   * Runs a function as the one node of a network would. The function can't use the runtime itself.
+   */
   runInNodeMode<Arguments extends unknown[], Input, Output = Input>(
     fn: (nodeRuntime: NodeRuntime<Config>, ...args: Arguments) => Input,
     consensusAggregation: ConsensusAggregation<Input>,
@@ -105,11 +113,14 @@ export interface WorkflowOptions<Config, Report> {
   readonly config?: Config
   /** The time, in milliseconds of Unix time. @default Date.now */
   readonly now?: () => number
-  /** Handlers for calls to other capabilities, by their id: the returned value is the response, a thrown error the error. */
+  /**
+   * Handlers for calls to other capabilities, by their id: the returned value is the response, a
+   * thrown error the error.
+   */
   readonly capabilities?: Capabilities
   /**
-   * Makes a report, such as `new Report({ … })` of the real SDK. Without this, `report().result()` throws, because there is no
-   * network to sign it.
+   * Makes a report, such as `new Report({ … })` of the real SDK. Without this, `report().result()`
+   * throws, because there is no network to sign it.
    */
   readonly report?: MakeReport<Report>
 }
@@ -145,7 +156,10 @@ export interface CheckedWorkflow {
 export interface WorkflowServices {
   /** Makes a confidential request. */
   send(call: CapabilityCall): RuntimeReply
-  /** Asks the enclave for the values of secrets. The returned function blocks until they have arrived. */
+  /**
+   * Asks the enclave for the values of secrets. The returned function blocks until they have
+   * arrived.
+   */
   readSecrets(names: readonly SecretKey[]): () => readonly ReleasedSecret[]
   readonly log: Log
 }

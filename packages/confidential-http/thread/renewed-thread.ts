@@ -2,7 +2,10 @@ import { MAX_TIMER, number, readOptions, type Schema, withDefault } from 'sluice
 import { type SendOptions, type Sent, Thread, type ThreadOptions } from './thread.js'
 import type { Question } from './thread-messages.js'
 
-/** When an enclave's thread is replaced by a new one: the memory that it had secrets in goes with it. */
+/**
+ * When an enclave's thread is replaced by a new one: the memory that it had secrets in goes with
+ * it.
+ */
 export interface RenewAfter {
   /** After so many requests. @default 10000 */
   readonly requests?: number
@@ -21,9 +24,10 @@ export function checkRenewAfter(given: RenewAfter | undefined): Required<RenewAf
 }
 
 /**
- * A thread that is replaced after so many requests, after a quiet while, and when it has died. The next one gets ready beside the
- * old one, and takes its place between two requests; those in flight finish in the old one, which then ends. So a request belongs
- * to one thread from its beginning to its end, and none waits for a thread to start.
+ * A thread that is replaced after so many requests, after a quiet while, and when it has died. The
+ * next one gets ready beside the old one, and takes its place between two requests; those in flight
+ * finish in the old one, which then ends. So a request belongs to one thread from its beginning to
+ * its end, and none waits for a thread to start.
  */
 export class RenewedThread {
   readonly #options: ThreadOptions

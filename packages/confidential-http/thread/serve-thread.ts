@@ -17,8 +17,9 @@ import type {
 } from './thread-messages.js'
 
 /**
- * Milliseconds that the event loop runs on before the thread exits, for the finalizers of the platform's fetch: the first
- * releases of Node 20 hang, using a whole core, if a thread exits with a finalizer pending.
+ * Milliseconds that the event loop runs on before the thread exits, for the finalizers of the
+ * platform's fetch: the first releases of Node 20 hang, using a whole core, if a thread exits with
+ * a finalizer pending.
  */
 const LAST_TICKS = 10
 
@@ -40,7 +41,10 @@ export interface Service {
   secrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
 }
 
-/** Runs in its own thread: opens a service, answers each request with it, and wakes the calling thread. */
+/**
+ * Runs in its own thread: opens a service, answers each request with it, and wakes the calling
+ * thread.
+ */
 export function serveThread<Settings>(
   open: (settings: Settings, log: Log) => Promise<Service>,
 ): void {
@@ -58,7 +62,8 @@ export function serveThread<Settings>(
     Atomics.notify(sent, 0)
   }
 
-  // The platform would print an uncaught error or pass it to the calling thread, with any secret it holds.
+  // The platform would print an uncaught error or pass it to the calling thread, with any secret it
+  // holds.
   function fail(thrown: unknown): void {
     post({ type: 'end', why: `nobody caught an error, ${kindOfError(thrown)}` })
     host.exit(70)
@@ -105,7 +110,9 @@ export function serveThread<Settings>(
     }
   }
 
-  /** Exits once no file is being opened: the file would stay open for as long as the process lives. */
+  /**
+   * Exits once no file is being opened: the file would stay open for as long as the process lives.
+   */
   async function leave(): Promise<void> {
     for (const { controller } of running.values()) controller.abort()
     await Promise.allSettled([opened, ...[...running.values()].map(({ ended }) => ended)])
@@ -144,7 +151,10 @@ async function askService(service: Service, question: Question, facts: Facts): P
   }
 }
 
-/** The memory of an answer's body, if nothing else is in it: it changes hands, and no copy stays behind. */
+/**
+ * The memory of an answer's body, if nothing else is in it: it changes hands, and no copy stays
+ * behind.
+ */
 function ownMemory(response: unknown): readonly ArrayBuffer[] {
   const { body } = (response ?? {}) as { readonly body?: unknown }
   return body instanceof Uint8Array &&
@@ -161,8 +171,9 @@ function isTimeUp(question: Question, startedAt: number): boolean {
 }
 
 /**
- * Makes a function that resolves for one waiter per tick of the event loop, in order, so that timers and answers run between
- * expensive tasks. A waiter whose `isCancelled` returns true by then uses up no tick.
+ * Makes a function that resolves for one waiter per tick of the event loop, in order, so that
+ * timers and answers run between expensive tasks. A waiter whose `isCancelled` returns true by then
+ * uses up no tick.
  */
 function createTickQueue(): (isCancelled: () => boolean) => Promise<void> {
   let waiting: { readonly isCancelled: () => boolean; readonly resolve: () => void }[] = []

@@ -23,7 +23,9 @@ export interface ReleasedSecret {
   readonly value: string
 }
 
-/** The fields of a confidential call that can be sent to another thread. The thread adds the others. */
+/**
+ * The fields of a confidential call that can be sent to another thread. The thread adds the others.
+ */
 export type CallFields = Omit<
   ConfidentialCall,
   'headers' | 'signal' | 'released' | 'policies' | 'connection' | 'onConnected' | 'scope'

@@ -22,7 +22,10 @@ export interface Sent<Value> {
 export interface SendOptions {
   /** Aborting it cancels the question. */
   readonly signal?: AbortSignal | undefined
-  /** Whether a cancelled question stays open until the thread has reported its outcome. @default false */
+  /**
+   * Whether a cancelled question stays open until the thread has reported its outcome. @default
+   * false
+   */
   readonly awaitsOutcome?: boolean
   /** Called when the thread has connected to the API: from then on the API may have the request. */
   readonly onConnected?: (() => void) | undefined
@@ -49,10 +52,16 @@ interface Asked {
 
 const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
 
-/** Milliseconds a thread may take to start. With less, a slow machine might never have a thread that is ready. */
+/**
+ * Milliseconds a thread may take to start. With less, a slow machine might never have a thread that
+ * is ready.
+ */
 const MAX_START = 10_000
 
-/** A thread that answers questions. Only an awaited question keeps the process alive, the thread does not. */
+/**
+ * A thread that answers questions. Only an awaited question keeps the process alive, the thread
+ * does not.
+ */
 export class Thread {
   readonly #log: Log
   readonly #worker: Worker
@@ -124,7 +133,10 @@ export class Thread {
     if (!this.isIdle()) await this.#idle.promise
   }
 
-  /** Sends a question. The thread counts as dead if it does not answer within `timeout` milliseconds. */
+  /**
+   * Sends a question. The thread counts as dead if it does not answer within `timeout`
+   * milliseconds.
+   */
   send<Value>(
     question: Question,
     timeout: number,
@@ -161,8 +173,8 @@ export class Thread {
   }
 
   /**
-   * Fails the open questions with `reason`, and marks whether they may have been sent. Resolves when the thread has exited, or
-   * hangs.
+   * Fails the open questions with `reason`, and marks whether they may have been sent. Resolves
+   * when the thread has exited, or hangs.
    */
   async end(reason: Error): Promise<void> {
     if (this.#ended === undefined) {

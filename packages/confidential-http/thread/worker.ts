@@ -21,8 +21,9 @@ export interface ThreadEnvironment {
 }
 
 /**
- * Makes the environment of a thread that holds secrets, with the variables of the caller. It is not that of the process, where
- * `NODE_DEBUG` prints the bytes that the platform sends, and `NODE_OPTIONS` and flags preload modules that can read secrets.
+ * Makes the environment of a thread that holds secrets, with the variables of the caller. It is not
+ * that of the process, where `NODE_DEBUG` prints the bytes that the platform sends, and
+ * `NODE_OPTIONS` and flags preload modules that can read secrets.
  */
 export function threadEnvironment(more: Readonly<Record<string, string>> = {}): ThreadEnvironment {
   const { env, execArgv } = host
@@ -40,7 +41,10 @@ export function threadEnvironment(more: Readonly<Record<string, string>> = {}): 
   }
 }
 
-/** True for Node's error about a flag that only a process can have. It applies to the threads of the process anyway. */
+/**
+ * True for Node's error about a flag that only a process can have. It applies to the threads of the
+ * process anyway.
+ */
 export function isRejectedFlag(thrown: unknown): boolean {
   return (thrown as { code?: unknown } | null)?.code === 'ERR_WORKER_INVALID_EXEC_ARGV'
 }
@@ -83,8 +87,9 @@ export function startWorker(
 const MAX_STOP = 800
 
 /**
- * Resolves when the worker has exited, or hangs. A worker whose port is closed exits by itself unless it hangs; it is terminated
- * `patience` milliseconds from now at the earliest. (Early releases of Node 20 may fail to terminate a worker.)
+ * Resolves when the worker has exited, or hangs. A worker whose port is closed exits by itself
+ * unless it hangs; it is terminated `patience` milliseconds from now at the earliest. (Early
+ * releases of Node 20 may fail to terminate a worker.)
  */
 export function stopWorker(worker: Worker, patience: number): Promise<void> {
   return new Promise(resolve => {

@@ -36,7 +36,10 @@ export interface ShareRequest {
   readonly keys: BoxKeys
   readonly signal?: AbortSignal
   readonly log?: Log
-  /** Shares that did not combine, so that one of them is wrong: these are verified first, and all others too. */
+  /**
+   * Shares that did not combine, so that one of them is wrong: these are verified first, and all
+   * others too.
+   */
   readonly suspects?: readonly DecryptionShare[]
 }
 
@@ -55,9 +58,10 @@ const MAX_AGAIN = 4
 const FIRST_PAUSE = 250
 
 /**
- * Collects `threshold` shares. Asks so many holders at once; another one for each that fails or lies, and for each that is slow.
- * Whether the shares are right is for the tag of the ciphertext to say, which costs nothing: only if it is wrong, gather again
- * with the shares as `suspects`, which verifies their proofs and finds who lied.
+ * Collects `threshold` shares. Asks so many holders at once; another one for each that fails or
+ * lies, and for each that is slow. Whether the shares are right is for the tag of the ciphertext to
+ * say, which costs nothing: only if it is wrong, gather again with the shares as `suspects`, which
+ * verifies their proofs and finds who lied.
  */
 export function gatherShares(
   vault: VaultHolders,
@@ -68,10 +72,10 @@ export function gatherShares(
 }
 
 /**
- * Asks holders for their shares: first those whose shares are suspects, last those that failed lately.
- * A process that could not be reached, or lied, is asked again when no other is left: it may be about to start. One that refuses
- * is not.
- * Names the holders that failed, lied or were slow: in the log, and in the error if too few are left.
+ * Asks holders for their shares: first those whose shares are suspects, last those that failed
+ * lately. A process that could not be reached, or lied, is asked again when no other is left: it
+ * may be about to start. One that refuses is not. Names the holders that failed, lied or were slow:
+ * in the log, and in the error if too few are left.
  */
 class Gathering {
   readonly #vault: VaultHolders
@@ -161,7 +165,10 @@ class Gathering {
       )
   }
 
-  /** Gets the share of one holder, unless it has given one already, and verifies it where any is wrong. */
+  /**
+   * Gets the share of one holder, unless it has given one already, and verifies it where any is
+   * wrong.
+   */
   async #ask(holder: ShareHolder): Promise<DecryptionShare> {
     const { name, keys, ciphertext, suspects } = this.#request
     const given = this.#suspects.get(holder.index)
@@ -174,7 +181,10 @@ class Gathering {
     return share
   }
 
-  /** Has other requests ask a slow holder after the others, and logs it: once for as long as they do. */
+  /**
+   * Has other requests ask a slow holder after the others, and logs it: once for as long as they
+   * do.
+   */
   #noteSlow(holder: ShareHolder): void {
     this.#slow.add(holder)
     if (this.#isAvoided(holder)) return
@@ -185,7 +195,10 @@ class Gathering {
     )
   }
 
-  /** Asks another holder in place of one that failed or lied, and that one again after a pause if that may help. */
+  /**
+   * Asks another holder in place of one that failed or lied, and that one again after a pause if
+   * that may help.
+   */
   #replace(holder: ShareHolder, thrown: unknown): void {
     const { name, log } = this.#request
     const { holders, threshold } = this.#vault
@@ -233,7 +246,10 @@ class Gathering {
   }
 }
 
-/** True where a holder will fail again: one of the vault's own directory, and a process that says why it releases nothing. */
+/**
+ * True where a holder will fail again: one of the vault's own directory, and a process that says
+ * why it releases nothing.
+ */
 function refuses({ url }: ShareHolder, thrown: unknown): boolean {
   return url === undefined || (thrown instanceof VaultError && !thrown.isRetryable)
 }

@@ -29,7 +29,9 @@ export interface SecretVault {
   readonly holders: readonly ShareHolder[]
   /** The TDH2 ciphertext stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
-  /** The vault as it is now, for one whose key and holders change: the same object until they do. */
+  /**
+   * The vault as it is now, for one whose key and holders change: the same object until they do.
+   */
   current?(): Promise<SecretVault>
 }
 
@@ -40,9 +42,10 @@ export interface SecretsOptions {
 }
 
 /**
- * Gets the secrets that a request names from the vault, for that request only: the holders seal their decryption shares to a key
- * made for the request, and the shares are combined here, and verified if they do not combine. Redacts errors, log lines and
- * headers of the answer that repeat a secret.
+ * Gets the secrets that a request names from the vault, for that request only: the holders seal
+ * their decryption shares to a key made for the request, and the shares are combined here, and
+ * verified if they do not combine. Redacts errors, log lines and headers of the answer that repeat
+ * a secret.
  */
 export function secrets(options: SecretsOptions): EnclavePlugin {
   const { vault } = readOptions('secrets', options, { vault: unchecked<SecretVault> })
@@ -90,7 +93,10 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
   }
 }
 
-/** Gets one secret from the vault for a workflow that asks for its value. From then on the workflow must protect it. */
+/**
+ * Gets one secret from the vault for a workflow that asks for its value. From then on the workflow
+ * must protect it.
+ */
 export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
   const keys = boxKeys()
   try {
@@ -105,7 +111,10 @@ export async function readSecret(vault: SecretVault, name: SecretName): Promise<
   }
 }
 
-/** Rejects the secrets of other owners before the vault is asked, so that the answer does not show whether they exist. */
+/**
+ * Rejects the secrets of other owners before the vault is asked, so that the answer does not show
+ * whether they exist.
+ */
 function checkOwner({ owner, key }: SecretName, caller: string): void {
   if (owner !== caller)
     throw new VaultError(
@@ -124,7 +133,10 @@ interface Released {
 
 type ReadRequest = Omit<ShareRequest, 'ciphertext'>
 
-/** Gets secrets from a vault. It remembers the ciphertexts that it has verified, and the holders that failed. */
+/**
+ * Gets secrets from a vault. It remembers the ciphertexts that it has verified, and the holders
+ * that failed.
+ */
 class SecretReader {
   readonly #vault: SecretVault
   readonly #readers = new WeakMap<PublicKey, (json: string) => Ciphertext>()

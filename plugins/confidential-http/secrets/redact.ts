@@ -2,12 +2,18 @@ import { type HeaderLines, ownBytes, withBytes } from '../call.js'
 import type { Log, LogFunction } from '../../../core/log.js'
 import { EnclaveError } from '../errors.js'
 
-/** Replaces a whole text that holds a secret, because the rest of the text often gives hints about it. */
+/**
+ * Replaces a whole text that holds a secret, because the rest of the text often gives hints about
+ * it.
+ */
 export const REDACTED = '[redacted]'
 
 const MAX_DEPTH = 6
 
-/** Properties of every error. Their names are not searched: a secret that is such a word would redact every error. */
+/**
+ * Properties of every error. Their names are not searched: a secret that is such a word would
+ * redact every error.
+ */
 const USUAL_NAMES: readonly PropertyKey[] = ['message', 'stack', 'cause', 'code', 'errors']
 const STACK_FRAME = /^ {4}at .*(?::\d+:\d+|<anonymous>|native|index \d+)\)?$/gm
 
@@ -26,7 +32,9 @@ export class Redactor {
       : thrown
   }
 
-  /** Returns a log that writes `[redacted]` in place of a line whose text or facts hold a secret. */
+  /**
+   * Returns a log that writes `[redacted]` in place of a line whose text or facts hold a secret.
+   */
   log(given: Log): Log {
     const entries = Object.entries(given) as [keyof Log, LogFunction | undefined][]
     return Object.fromEntries(
@@ -40,7 +48,10 @@ export class Redactor {
     )
   }
 
-  /** Returns the headers with `[redacted]` in place of each value that holds a secret, and without names that do. */
+  /**
+   * Returns the headers with `[redacted]` in place of each value that holds a secret, and without
+   * names that do.
+   */
   headers(given: HeaderLines): HeaderLines {
     const holdsSecret = (text: string): boolean => this.#search.isIn(text)
     // Usually there is nothing to find, and one search shows it.
@@ -70,7 +81,10 @@ export class Redactor {
 interface Collected {
   readonly texts: string[]
   readonly seen: Set<unknown>
-  /** Characters left to collect. With more, the search gives up and treats the value as one that holds a secret. */
+  /**
+   * Characters left to collect. With more, the search gives up and treats the value as one that
+   * holds a secret.
+   */
   left: number
 }
 
@@ -117,12 +131,14 @@ const MAX_SEARCHED = 1_048_576
 const SHORTEST_ANYWHERE = 4
 
 /**
- * Finds whole secrets in a text, plain or encoded: escaped as in JSON, URLs and HTML, as hexadecimal digits, as base64 and
- * base64url at any offset. It decodes the text in each of these ways rather than encoding the secrets, and so finds spellings
- * with their own case, padding or line breaks as well.
+ * Finds whole secrets in a text, plain or encoded: escaped as in JSON, URLs and HTML, as
+ * hexadecimal digits, as base64 and base64url at any offset. It decodes the text in each of these
+ * ways rather than encoding the secrets, and so finds spellings with their own case, padding or
+ * line breaks as well.
  *
- * Never a part of one: a caller may send guesses to an API that repeats them, and would see which are redacted. With parts it
- * would find a secret piece by piece; so a hit takes the whole secret, which who has it knows.
+ * Never a part of one: a caller may send guesses to an API that repeats them, and would see which
+ * are redacted. With parts it would find a secret piece by piece; so a hit takes the whole secret,
+ * which who has it knows.
  */
 export class SecretSearch {
   readonly #longer: readonly Buffer[]
@@ -138,8 +154,8 @@ export class SecretSearch {
   }
 
   /**
-   * True for a text that holds all of one of the secrets, but for spaces around it, which headers lose; the case of ASCII letters
-   * does not matter. True for every text once the search was wiped.
+   * True for a text that holds all of one of the secrets, but for spaces around it, which headers
+   * lose; the case of ASCII letters does not matter. True for every text once the search was wiped.
    */
   isIn(text: string): boolean {
     if (this.#isEmpty) return false
@@ -181,7 +197,10 @@ export class SecretSearch {
   }
 }
 
-/** Matches any of the words in a text of one character per byte. Bytes beyond ASCII count as letters. */
+/**
+ * Matches any of the words in a text of one character per byte. Bytes beyond ASCII count as
+ * letters.
+ */
 function anyWord(words: readonly Uint8Array[]): RegExp | undefined {
   if (words.length === 0) return undefined
   const any = words.map(word => latin1(word).replace(/[^0-9a-z]/g, escapeChar)).join('|')
@@ -192,15 +211,18 @@ function escapeChar(char: string): string {
   return char === ' ' ? '[ +]' : `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`
 }
 
-/** True if a text has the word, or base64 or hexadecimal digits that decode to a text with the word. */
+/**
+ * True if a text has the word, or base64 or hexadecimal digits that decode to a text with the word.
+ */
 function hasWord(bytes: Uint8Array, word: RegExp): boolean {
   const text = latin1(bytes)
   return word.test(text) || decodedWords(text).some(each => word.test(each))
 }
 
 /**
- * The bytes a text may stand for: its own, and those that its hexadecimal and its base64 digits decode to from every offset.
- * Other characters are left out, so that line breaks and separators do not matter.
+ * The bytes a text may stand for: its own, and those that its hexadecimal and its base64 digits
+ * decode to from every offset. Other characters are left out, so that line breaks and separators do
+ * not matter.
  */
 function* readingsOf(text: Uint8Array): Generator<Uint8Array> {
   yield text
@@ -273,7 +295,10 @@ function utf8(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** What a reading may have of a secret: what the secret itself holds of escapes is decoded in some of them. */
+/**
+ * What a reading may have of a secret: what the secret itself holds of escapes is decoded in some
+ * of them.
+ */
 function spellingsOf(secret: string): readonly Buffer[] {
   if (secret === '') return []
   return withBytes(secret, bytes => {
@@ -282,7 +307,10 @@ function spellingsOf(secret: string): readonly Buffer[] {
   })
 }
 
-/** In lower case, only ASCII letters because the search compares bytes; and with a space for a plus, as in forms. */
+/**
+ * In lower case, only ASCII letters because the search compares bytes; and with a space for a plus,
+ * as in forms.
+ */
 function comparable(bytes: Uint8Array): Buffer {
   const made = Buffer.allocUnsafeSlow(bytes.length)
   made.set(bytes)

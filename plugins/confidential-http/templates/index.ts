@@ -6,7 +6,10 @@ import { renderTemplate } from './template.js'
 
 /** Options of `templates`. */
 export interface TemplatesOptions {
-  /** Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning. @default false */
+  /**
+   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * @default false
+   */
   readonly requirePolicies?: boolean
 }
 
@@ -14,13 +17,16 @@ const schema = {
   requirePolicies: withDefault(false, checkBoolean),
 } satisfies Schema<TemplatesOptions>
 
-/** The largest size of a filled request without `limits`, in bytes: a few short templates can expand to any length. */
+/**
+ * The largest size of a filled request without `limits`, in bytes: a few short templates can expand
+ * to any length.
+ */
 const MAX_FILLED = 1_024_000
 
 /**
- * Fills `{{.name}}` in header values and in a body that is text: with the public value of that name if there is one, else with
- * the released secret. A name that has neither is an error, and so is a secret whose policy does not allow where it would go;
- * then nothing is sent.
+ * Fills `{{.name}}` in header values and in a body that is text: with the public value of that name
+ * if there is one, else with the released secret. A name that has neither is an error, and so is a
+ * secret whose policy does not allow where it would go; then nothing is sent.
  */
 export function templates(options?: TemplatesOptions): EnclavePlugin {
   const { requirePolicies } = readOptions('templates', options, schema)
@@ -102,13 +108,18 @@ class Filling {
     return filled
   }
 
-  /** Holds the secrets that were put into the request to its method and URL as the wire sends them. */
+  /**
+   * Holds the secrets that were put into the request to its method and URL as the wire sends them.
+   */
   readonly checkTarget = (target: { readonly method: string; readonly url: string }): void => {
     this.#call.connection.checkTarget?.(target)
     for (const [key, policy] of this.#used) this.#check(key, policy, target)
   }
 
-  /** Called before a secret is put into a place. Throws EnclaveError, code `SECRET_POLICY`, if the secret may not go there. */
+  /**
+   * Called before a secret is put into a place. Throws EnclaveError, code `SECRET_POLICY`, if the
+   * secret may not go there.
+   */
   #checkPlace(key: string, place: string): void {
     const { method, url, policies, secrets, scope } = this.#call
     const policy = policies.get(key)

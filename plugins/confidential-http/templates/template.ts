@@ -1,7 +1,10 @@
 import { utf8Length, withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
 
-/** Takes the values of its arguments. Throws EnclaveError, whose message names no value, after `field`. */
+/**
+ * Takes the values of its arguments. Throws EnclaveError, whose message names no value, after
+ * `field`.
+ */
 export type TemplateFunction = (field: string, values: readonly string[]) => string
 
 /** The functions of templates, by name. `js` and `urlquery` are Go's, the others ours. */
@@ -37,7 +40,9 @@ function basicAuth(field: string, values: readonly string[]): string {
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', "'": "\\'", '"': '\\"' }
 
-/** Escapes a text as Go's template.JSEscape does: for between the quotes of a string in JavaScript. */
+/**
+ * Escapes a text as Go's template.JSEscape does: for between the quotes of a string in JavaScript.
+ */
 function escapeJs(text: string): string {
   // Go leaves DEL, and what it counts as printable.
   return text.replace(
@@ -61,7 +66,10 @@ function wrong(rule: string): EnclaveError {
   return new EnclaveError(rule, { code: 'TEMPLATE' })
 }
 
-/** A placeholder: its steps are taken in turn, and each hands its value on to the next as the last argument. */
+/**
+ * A placeholder: its steps are taken in turn, and each hands its value on to the next as the last
+ * argument.
+ */
 export interface Action {
   /** Empty for a comment. */
   readonly steps: readonly Step[]
@@ -90,7 +98,10 @@ const word = /[a-zA-Z]+/uy
 const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
 const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
 
-/** Reads the action at the two braces at `start`; undefined for any other than the actions of `renderTemplate`. */
+/**
+ * Reads the action at the two braces at `start`; undefined for any other than the actions of
+ * `renderTemplate`.
+ */
 export function readAction(template: string, start: number): Action | undefined {
   return readPipeline(template, start) ?? readComment(template, start)
 }
@@ -152,9 +163,10 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
 export type FindValue = (name: string) => string | undefined
 
 /**
- * Fills a template of Go's text/template in one pass: placeholders inside values are not filled. Of the language it supports
- * `{{.name}}`, the functions of `functions`, pipes to them, comments, spaces inside the braces and trim markers; any other
- * action is an error, and so is a result of more than `maxBytes` bytes in UTF-8.
+ * Fills a template of Go's text/template in one pass: placeholders inside values are not filled. Of
+ * the language it supports `{{.name}}`, the functions of `functions`, pipes to them, comments,
+ * spaces inside the braces and trim markers; any other action is an error, and so is a result of
+ * more than `maxBytes` bytes in UTF-8.
  */
 export function renderTemplate(
   field: string,
