@@ -1,15 +1,15 @@
 import { Argument, type Command, Option } from 'commander'
 import { ValidationError } from 'sluice/core'
 import type { IO } from './io.js'
-import { type Kind, readers, type ValueOfKind } from './values.js'
+import { type Kind, readValue, type ValueOfKind, wordOf } from './values.js'
 
 /** An option of a command, in one place: how it is written, read, checked, completed and explained. */
 export interface OptionSpec {
   readonly help: string
-  /** The word for its value in the help. An option without it is a switch. */
-  readonly value?: string
-  /** The kind of its value. @default text, or one of `choices` */
+  /** The kind of its value. An option without a kind and without `value` is a switch. */
   readonly is?: Kind
+  /** The word for its value in the help. @default that of its kind */
+  readonly value?: string
   readonly choices?: readonly string[]
   /** The limits of a number. */
   readonly min?: number
@@ -95,7 +95,7 @@ export function defineCommand<
       const { help, is, choices } = typeof given === 'string' ? { help: given } : given
       const argument = new Argument(name, help)
       if (choices !== undefined) argument.choices(choices)
-      if (is !== undefined) argument.argParser(text => readers[is](text, { name }))
+      if (is !== undefined) argument.argParser(text => readValue(is, text, { name }))
       command.addArgument(argument)
     }
     const options = Object.entries<OptionSpec>(spec.options ?? {})
@@ -124,20 +124,38 @@ export function groupCommands(
   }
 }
 
+/** Options that mean nothing without another one. */
+export function needing<const Specs extends OptionSpecs>(name: string, specs: Specs): Specs {
+  const added = Object.entries(specs).map(([each, spec]) => [
+    each,
+    { ...spec, needs: [...(spec.needs ?? []), name] },
+  ])
+  return Object.fromEntries(added) as Specs
+}
+
 /** An option as it is written: `--max-age`. */
 export function flagOf(name: string, isOn = false): string {
   return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
 }
 
 function addOption(command: Command, name: string, spec: OptionSpec): void {
-  const { help, value, is, choices, short, isOn, required = false, excludes = [] } = spec
+  const {
+    help,
+    is,
+    value = is && wordOf(is),
+    choices,
+    short,
+    isOn,
+    required = false,
+    excludes = [],
+  } = spec
   const flag = flagOf(name, isOn)
   const option = new Option(
     `${short === undefined ? '' : `-${short}, `}${flag}${value === undefined ? '' : ` <${value}>`}`,
     help,
   )
   const read =
-    is === undefined ? undefined : (text: string) => readers[is](text, { ...spec, name: flag })
+    is === undefined ? undefined : (text: string) => readValue(is, text, { ...spec, name: flag })
   if (choices !== undefined) option.choices(choices)
   else if (is === 'list')
     option.default([]).argParser((text, before: readonly string[]) => [...before, text])

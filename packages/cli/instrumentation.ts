@@ -1,11 +1,12 @@
 import { url as inspectorURL } from 'node:inspector'
 import type { Log } from 'sluice/core'
 import { ValidationError } from 'sluice/core'
+import type { IO } from './io.js'
 
 /** Flags of Node that run foreign code in this process, inspect it, or record the bytes it sends. */
 const FLAGS =
   /^(-r|--require|--import|--(experimental-)?loader|--inspect(-brk|-wait)?|--trace-tls|--tls-keylog|--heapsnapshot-(signal|near-heap-limit)|--heap-prof|--report-on-.*|--(build-snapshot(-config)?|snapshot-blob)|--experimental-(default-)?config-file|--abort-on-uncaught-exception|--openssl-(shared-)?config)(=|$)/
-/** Those of OpenSSL load engines and providers, those of the dynamic linkers libraries, which are foreign code. */
+/** Variables that show secrets, or that have OpenSSL or the dynamic linker load foreign code. */
 const VARIABLES = [
   'NODE_DEBUG',
   'NODE_DEBUG_NATIVE',
@@ -19,7 +20,14 @@ const VARIABLES = [
 ] as const
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
-/** Throws if Node was started so that it would print the secrets of this process, write them to a file or show them to others. */
+/** Keeps the secrets of this process inside, unless the user allows instrumentation. */
+export function protectSecrets(isAllowed: boolean | undefined, { env }: IO, log: Log): void {
+  if (isAllowed) return
+  rejectInstrumentation(env, process.execArgv)
+  rejectInspector(log)
+}
+
+/** Throws if Node was started with a flag or a variable that shows the secrets of this process. */
 export function rejectInstrumentation(
   env: Readonly<Record<string, string | undefined>>,
   execArgv: readonly string[],
@@ -39,10 +47,10 @@ export function rejectInstrumentation(
 }
 
 /**
- * Takes SIGUSR1, at which Node would open its inspector: whoever may send it would read and run all in this process. Throws
- * where it has come before.
+ * Ignores SIGUSR1, at which Node would open its inspector: the sender could read everything in this process, and run code. Throws
+ * if an inspector is open already.
  */
-export function rejectInspector(log: Log): void {
+function rejectInspector(log: Log): void {
   process.on('SIGUSR1', () => log.warn?.('SIGUSR1 is ignored: no inspector is opened here'))
   if (inspectorURL() !== undefined)
     throw new ValidationError(

@@ -26,7 +26,7 @@ export const timeText =
   'a date such as 2027-01-31T12:00Z, a Unix time, or how long ago: 90s, 15m, 2h, 1d'
 
 /** Reads the values of options and arguments, by their kind. A value that breaks the rule of its kind is an error. */
-export const readers = {
+const readers = {
   /** Repeatable: commander collects the values. */
   list: (text: string): readonly string[] => [text],
   number: (text: string, { min = 0, max }: Place): number => {
@@ -42,6 +42,7 @@ export const readers = {
     if (/^\d+$/.test(text) && value >= min && value <= max) return value
     throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}`)
   },
+  port: (text: string): number => readers.whole(text, { name: '', max: 65_535 }),
   count: (text: string): number => {
     if (text === 'unlimited') return Number.POSITIVE_INFINITY
     if (/^\d{1,9}$/.test(text)) return Number(text)
@@ -97,10 +98,38 @@ export const readers = {
   },
 }
 
+/** Kinds of texts, which help names by their kind: `<file>`. */
+type TextKind = 'address' | 'dir' | 'file' | 'key' | 'name' | 'url'
 /** The kind of an option's value. */
-export type Kind = keyof typeof readers
+export type Kind = keyof typeof readers | TextKind
 /** The type of a value of a kind. */
-export type ValueOfKind<Name extends Kind> = ReturnType<(typeof readers)[Name]>
+export type ValueOfKind<Name extends Kind> = Name extends keyof typeof readers
+  ? ReturnType<(typeof readers)[Name]>
+  : string
+
+/** The words for values in the help, by their kind. */
+const words: Readonly<Partial<Record<Kind, string>>> = {
+  count: 'n',
+  future: 'when',
+  lifetime: 'time',
+  logName: 'name',
+  number: 'n',
+  past: 'time',
+  place: '[host:]port',
+  port: 'n',
+  servers: 'urls',
+  span: 'time',
+  speed: 'n',
+  whole: 'n',
+}
+
+/** The word for a value of a kind in the help. */
+export const wordOf = (kind: Kind): string => words[kind] ?? kind
+
+/** Reads a value of a kind. */
+export function readValue(kind: Kind, text: string, place: Place): unknown {
+  return kind in readers ? readers[kind as keyof typeof readers](text, place) : text
+}
 
 function spanOf(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []

@@ -19,13 +19,12 @@ const addVerifyCommand = defineCommand({
       help: 'a head that was printed before: without one, records that were removed from the end are not noticed',
     },
     first: {
-      value: 'n',
-      help: 'the number of the record that the log begins with, where its oldest files are elsewhere',
       is: 'number',
+      help: 'the number of the record that the log begins with, where its oldest files are elsewhere',
       default: 1,
     },
     state: {
-      value: 'file',
+      is: 'file',
       help: 'remember here how far the log is verified, and start from there the next time',
     },
     json: { help: 'print JSON' },

@@ -9,7 +9,7 @@ export const addDeadLettersCommand: AddCommand = defineCommand({
   help: 'list the reports that a queue of workers has given up, or give them to it again',
   options: {
     ...logOptions,
-    queue: { value: 'name', help: 'the name of the queue', is: 'logName', required: true },
+    queue: { is: 'logName', help: 'the name of the queue', required: true },
     republish: { help: 'give them to the workers of the queue again, and remove them here' },
     json: { help: 'print JSON, an object a line, with the message in Base64' },
   },

@@ -9,7 +9,7 @@ export const addDemoCommand: AddCommand = defineCommand({
   options: {
     ...serviceOptions,
     watch: { help: 'stream until Ctrl-C' },
-    seconds: { value: 'n', help: 'how long to stream', is: 'number', default: 10 },
+    seconds: { is: 'number', help: 'how long to stream', default: 10 },
   },
   examples: ['sluice demo', 'sluice demo --watch'],
   async run(options, io) {

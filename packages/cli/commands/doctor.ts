@@ -26,14 +26,12 @@ export const addDoctorCommand: AddCommand = defineCommand({
     ...serviceOptions,
     ...logOptions,
     nats: {
-      value: 'urls',
-      help: 'look at the log of a relay, at these servers of NATS; without credentials of the service at that alone',
       is: 'servers',
+      help: 'look at the log of a relay, at these servers of NATS; without credentials of the service at that alone',
     },
     seconds: {
-      value: 'n',
-      help: 'how long to watch each origin',
       is: 'number',
+      help: 'how long to watch each origin',
       min: 0.1,
       max: 3600,
       default: 10,

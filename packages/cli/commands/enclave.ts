@@ -1,7 +1,7 @@
 import { ValidationError } from 'sluice/core'
 import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
+import { protectSecrets } from '../instrumentation.js'
 import { say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
@@ -26,68 +26,51 @@ export const addEnclaveCommand: AddCommand = defineCommand({
   name: 'enclave',
   help: 'run an enclave for remote callers, with a vault of this machine',
   options: {
-    key: { value: 'file', help: 'the file of its secret key, made by keygen', required: true },
+    key: { is: 'file', help: 'the file of its secret key, made by keygen', required: true },
     caller: {
+      is: 'list',
       value: 'key[=owner]',
       help: 'the public key of a caller, and the owner of the secrets it uses (default: the owner of the vault); may be repeated',
-      is: 'list',
     },
     callers: {
-      value: 'file',
+      is: 'file',
       help: 'a JSON file of callers and owners in place of --caller, which may be changed meanwhile',
     },
     ...vaultOptions,
-    port: { value: 'n', help: 'the port', is: 'number', default: 7443 },
-    host: { value: 'address', help: 'the address to listen on', default: '127.0.0.1' },
+    port: { is: 'number', help: 'the port', default: 7443 },
+    host: { is: 'address', help: 'the address to listen on', default: '127.0.0.1' },
     maxTimeout: {
+      is: 'number',
       value: 'ms',
       help: 'the longest timeout a request may ask for',
-      is: 'number',
       default: 10_000,
     },
-    maxConnections: {
-      value: 'n',
-      help: 'the largest number of connections',
-      is: 'number',
-      default: 1024,
-    },
+    maxConnections: { is: 'number', help: 'the largest number of connections', default: 1024 },
     maxConnectionsPerAddress: {
-      value: 'n',
-      help: 'how many of them from one address (default: 256); behind a reverse proxy, as many as --max-connections',
       is: 'number',
+      help: 'how many of them from one address (default: 256); behind a reverse proxy, as many as --max-connections',
     },
     requestsPerSecond: {
-      value: 'n',
+      is: 'number',
       help: 'how many requests of a caller, on average (default: no limit)',
-      is: 'number',
     },
-    requestsAtOnce: {
-      value: 'n',
-      help: 'how many requests of a caller',
-      is: 'number',
-      default: 64,
-    },
+    requestsAtOnce: { is: 'number', help: 'how many requests of a caller', default: 64 },
     bytesPerSecond: {
-      value: 'n',
-      help: 'how many bytes of a caller’s requests and answers, on average (default: no limit)',
       is: 'number',
+      help: 'how many bytes of a caller’s requests and answers, on average (default: no limit)',
     },
     renewAfterRequests: {
-      value: 'n',
-      help: 'replace the thread that has the secrets, and its memory, after so many requests',
       is: 'number',
+      help: 'replace the thread that has the secrets, and its memory, after so many requests',
       default: 10_000,
     },
     renewAfterQuiet: {
+      is: 'number',
       value: 'ms',
       help: 'and after so many milliseconds without a request',
-      is: 'number',
       default: 60_000,
     },
-    audit: {
-      value: 'file',
-      help: 'record each request in this file; sluice audit verify reads it',
-    },
+    audit: { is: 'file', help: 'record each request in this file; sluice audit verify reads it' },
     requirePolicies: { help: 'refuse secrets that were stored without a policy' },
     loopback: { help: 'allow requests to this machine too' },
     privateNetworks: { help: 'allow requests to private networks too' },
@@ -102,10 +85,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     const { host, port, maxConnections, maxConnectionsPerAddress, requirePolicies } = options
     const { loopback = false, privateNetworks = false } = options
     const log = standardError(io)
-    if (!options.allowInstrumentation) {
-      rejectInstrumentation(io.env, process.execArgv)
-      rejectInspector(log)
-    }
+    protectSecrets(options.allowInstrumentation, io, log)
     const { openVault } = await import('@sluice/confidential-http/vault')
     const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
     const { owner } = await openVault(vault, { insecurePermissions, ...given({ rollbackState }) })

@@ -12,17 +12,10 @@ import { feedTimeMs } from '../values.js'
 
 /** The options of the commands that run a local data engine. */
 const engineOptions = {
-  port: { value: 'n', help: 'the port', is: 'whole', max: 65_535, default: 8080 },
-  host: { value: 'address', help: 'the address to listen on', default: '127.0.0.1' },
-  origins: {
-    value: 'n',
-    help: 'how many origins to run',
-    is: 'whole',
-    min: 1,
-    max: 999,
-    default: 1,
-  },
-  apiKey: { value: 'key', help: 'the API key of its user' },
+  port: { is: 'port', help: 'the port', default: 8080 },
+  host: { is: 'address', help: 'the address to listen on', default: '127.0.0.1' },
+  origins: { is: 'whole', help: 'how many origins to run', min: 1, max: 999, default: 1 },
+  apiKey: { is: 'key', help: 'the API key of its user' },
   userSecret: { value: 'secret', help: 'the secret of its user' },
 } as const
 
@@ -33,18 +26,18 @@ export const addServeCommand: AddCommand = defineCommand({
   options: {
     ...engineOptions,
     interval: {
+      is: 'number',
       value: 'ms',
       help: 'milliseconds between two reports of a feed',
-      is: 'number',
       default: 1000,
     },
-    seed: { value: 'n', help: 'the seed of keys and values', is: 'number', default: 1 },
+    seed: { is: 'number', help: 'the seed of keys and values', default: 1 },
     feeds: { value: 'ids', help: 'feed ids, separated by commas' },
     signersOut: {
-      value: 'file',
+      is: 'file',
       help: 'write the signers into a JSON file, as verify and stream take them',
     },
-    replay: { value: 'file', help: 'publish the recorded reports of an NDJSON file instead' },
+    replay: { is: 'file', help: 'publish the recorded reports of an NDJSON file instead' },
   },
   examples: [
     'sluice serve --port 8080 --interval 250',
@@ -91,12 +84,7 @@ export const addReplayCommand: AddCommand = defineCommand({
   arguments: { '<files...>': 'recorded files, as record and history write them' },
   options: {
     ...engineOptions,
-    speed: {
-      value: 'n',
-      help: 'how many times as fast as they came, or max',
-      is: 'speed',
-      default: 1,
-    },
+    speed: { is: 'speed', help: 'how many times as fast as they came, or max', default: 1 },
     wait: { help: 'begin with the first connection' },
     exit: { help: 'end after the last report' },
   },

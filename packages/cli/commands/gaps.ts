@@ -18,8 +18,8 @@ export const addGapsCommand: AddCommand = defineCommand({
   arguments: { '[files...]': 'recorded files, as record and history write them; without, --feed' },
   options: {
     feed: { value: 'feeds', help: 'ask the service for these feeds; of files, look only at these' },
-    from: { value: 'time', help: timeText, is: 'past' },
-    to: { value: 'time', help: 'the same', is: 'past' },
+    from: { is: 'past', help: timeText },
+    to: { is: 'past', help: 'the same' },
     strict: { help: 'count possible gaps as gaps' },
     json: { help: 'print JSON, an object a line' },
     ...serviceOptions,

@@ -17,9 +17,9 @@ export const addHistoryCommand: AddCommand = defineCommand({
   help: 'fetch the reports of a feed that were observed from one time to another',
   arguments: { '<feed>': feedText },
   options: {
-    from: { value: 'time', help: timeText, is: 'past', required: true },
-    to: { value: 'time', help: 'the same (default: now)', is: 'past' },
-    out: { value: 'file', help: 'write them into a file, with a progress bar on a terminal' },
+    from: { is: 'past', help: timeText, required: true },
+    to: { is: 'past', help: 'the same (default: now)' },
+    out: { is: 'file', help: 'write them into a file, with a progress bar on a terminal' },
     resume: { help: 'continue the file after its last report', needs: ['out'] },
     parquet: {
       help: 'write a Parquet file; needs the package hyparquet-writer',
@@ -27,17 +27,15 @@ export const addHistoryCommand: AddCommand = defineCommand({
       excludes: ['json', 'csv', 'resume'],
     },
     limit: {
-      value: 'n',
-      help: 'how many reports a request asks for',
       is: 'whole',
+      help: 'how many reports a request asks for',
       min: 1,
       max: 1_000_000,
       default: 100,
     },
     rate: {
-      value: 'n',
-      help: 'how many requests go out in a second',
       is: 'whole',
+      help: 'how many requests go out in a second',
       min: 1,
       max: 1_000_000,
       default: 10,

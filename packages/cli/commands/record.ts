@@ -1,5 +1,4 @@
 import { type AddCommand, defineCommand } from '../command.js'
-import { exitCodeOf } from '../errors.js'
 import { feedsText } from '../input/feeds.js'
 import { stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
@@ -9,9 +8,8 @@ import { Recorder } from '../record/recorder.js'
 import { Recording } from '../record/recording.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
-import { describeTotals, noteEvents } from '../stream/events.js'
 import { lookUpFeeds } from '../stream/look-up.js'
-import { configure, streamingOptions, verbosityOf } from '../stream/options.js'
+import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 import { feedTime, timeText } from '../values.js'
 
 /** Adds `record`. */
@@ -21,7 +19,7 @@ export const addRecordCommand: AddCommand = defineCommand({
   arguments: { '<feeds...>': feedsText },
   options: {
     dir: {
-      value: 'dir',
+      is: 'dir',
       help: 'the directory of the files, of one recording; made if absent',
       required: true,
     },
@@ -31,9 +29,8 @@ export const addRecordCommand: AddCommand = defineCommand({
       is: 'past',
     },
     backfill: {
-      value: 'time',
-      help: 'how far back it fetches after an outage: 90s, 15m, 2h or 1d',
       is: 'span',
+      help: 'how far back it fetches after an outage: 90s, 15m, 2h or 1d',
       default: '1d',
     },
     compress: {
@@ -43,21 +40,16 @@ export const addRecordCommand: AddCommand = defineCommand({
       default: 'gzip',
     },
     rotateSize: {
+      is: 'number',
       value: 'MB',
       help: 'begin another file after so many megabytes',
-      is: 'number',
       default: 64,
     },
-    rotateEvery: {
-      value: 'time',
-      help: 'and after this time: 90s, 15m, 2h or 1d',
-      is: 'span',
-      default: '1h',
-    },
+    rotateEvery: { is: 'span', help: 'and after this time: 90s, 15m, 2h or 1d', default: '1h' },
     flush: {
+      is: 'whole',
       value: 'ms',
       help: 'milliseconds after which reports are on the disk',
-      is: 'whole',
       min: 1,
       max: 600_000,
       default: 1000,
@@ -104,25 +96,18 @@ export const addRecordCommand: AddCommand = defineCommand({
         acknowledge: 'manual',
         queue: 65_536,
       })
-      const verbosity = verbosityOf(options)
-      const wasNoted = noteEvents(stream, feeds, verbosity, line => warn(io, line))
       stream.on('report', recorder.add)
-      try {
-        if (verbosity !== 'quiet') warn(io, `recording ${count(feeds.length, 'feed')} into ${dir}`)
-        const closed = stream.connect().then(() => stream.closed)
-        await Promise.race([closed, recorder.failed, stopped(io)])
-      } catch (thrown) {
-        if (!wasNoted(thrown)) throw thrown
-        io.exitCode = exitCodeOf(thrown)
-      } finally {
-        await recorder.close()
-        await stream.close()
-        // The stream may have delivered its last reports meanwhile.
-        await recorder.close()
-      }
-      if (verbosity === 'quiet') return
-      for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
-      warn(io, `${count(recorder.written, 'report')} written`)
+      if (!options.quiet) warn(io, `recording ${count(feeds.length, 'feed')} into ${dir}`)
+      await runToEnd(stream, feeds, options, io, {
+        ended: [recorder.failed, stopped(io)],
+        async finish() {
+          await recorder.close()
+          await stream.close()
+          // The stream may have delivered its last reports meanwhile.
+          await recorder.close()
+        },
+      })
+      if (!options.quiet) warn(io, `${count(recorder.written, 'report')} written`)
     } finally {
       await recording.close()
     }

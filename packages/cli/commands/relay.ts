@@ -1,7 +1,7 @@
 import type { Relay, RelayOptions } from '@sluice/nats'
 import type { Gateway } from '@sluice/nats/gateway'
 import { ValidationError } from 'sluice/core'
-import { type AddCommand, defineCommand, given } from '../command.js'
+import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
 import { connectNats, logOptions } from '../service/nats.js'
@@ -15,7 +15,10 @@ import {
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 
+/** Milliseconds. */
 const HOUR = 3_600_000
+/** A number of streams of pages. */
+const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 
 /** Adds `sluice relay`: runs a relay, a gateway or both until the user stops it. */
 export const addRelayCommand: AddCommand = defineCommand({
@@ -24,89 +27,59 @@ export const addRelayCommand: AddCommand = defineCommand({
   options: {
     ...logOptions,
     ...serviceOptions,
-    ...signerOptions,
-    feeds: {
-      value: 'feeds',
-      help: 'ids or names of the feeds to receive, separated by commas',
-    },
-    name: {
-      value: 'name',
-      help: 'tells the cursors of this relay from those of others',
-      is: 'logName',
-      needs: ['feeds'],
-    },
-    create: { help: 'create the stream where it does not exist', needs: ['feeds'] },
-    replicas: {
-      value: 'n',
-      help: '… with a copy on so many servers (default: 1)',
-      is: 'whole',
-      min: 1,
-      max: 5,
-      needs: ['create'],
-    },
-    maxAge: {
-      value: 'time',
-      help: '… with the reports of this time, such as 12h or 7d (default: 24h)',
-      is: 'span',
-      needs: ['create'],
-    },
-    maxBytes: {
-      value: 'n',
-      help: '… with so many bytes at most (default: 8589934592)',
-      is: 'whole',
-      min: 1_048_576,
-      needs: ['create'],
-    },
-    ha: {
-      help: 'one connection to the service, and not one per origin',
-      isOn: true,
-      needs: ['feeds'],
-    },
+    feeds: { value: 'feeds', help: 'ids or names of the feeds to receive, separated by commas' },
+    ...needing('feeds', {
+      ...signerOptions,
+      name: { is: 'logName', help: 'tells the cursors of this relay from those of others' },
+      create: { help: 'create the stream where it does not exist' },
+      ha: { help: 'one connection to the service, and not one per origin', isOn: true },
+    }),
+    ...needing('create', {
+      replicas: {
+        is: 'whole',
+        help: '… with a copy on so many servers (default: 1)',
+        min: 1,
+        max: 5,
+      },
+      maxAge: {
+        is: 'span',
+        help: '… with the reports of this time, such as 12h or 7d (default: 24h)',
+      },
+      maxBytes: {
+        is: 'whole',
+        help: '… with so many bytes at most (default: 8589934592)',
+        min: 1_048_576,
+      },
+    }),
     gateway: {
+      is: 'port',
       value: 'port',
       help: 'serve the stream to pages on this port',
-      is: 'whole',
-      max: 65_535,
       needs: ['tokens'],
     },
-    tokens: {
-      value: 'file',
-      help: 'the JSON file of the tokens of pages, which may be changed meanwhile',
-      needs: ['gateway'],
-    },
-    host: {
-      value: 'address',
-      help: 'the address that --gateway listens on (default: 127.0.0.1)',
-      needs: ['gateway'],
-    },
-    allowOrigin: {
-      value: 'origin',
-      help: 'an origin whose pages may ask, such as https://app.example; may be repeated',
-      is: 'list',
-      needs: ['gateway'],
-    },
-    gatewayCert: {
-      value: 'file',
-      help: 'TLS for pages: its certificate, in PEM',
-      needs: ['gateway', 'gatewayKey'],
-    },
-    gatewayKey: { value: 'file', help: 'its private key, in PEM', needs: ['gatewayCert'] },
-    maxConnections: {
-      value: 'n',
-      help: 'streams of all pages (default: 1000)',
-      is: 'whole',
-      min: 1,
-      max: 1_000_000,
-      needs: ['gateway'],
-    },
-    maxConnectionsPerToken: {
-      value: 'n',
-      help: 'streams of one token (default: 100)',
-      is: 'whole',
-      min: 1,
-      max: 1_000_000,
-      needs: ['gateway'],
-    },
+    ...needing('gateway', {
+      tokens: {
+        is: 'file',
+        help: 'the JSON file of the tokens of pages, which may be changed meanwhile',
+      },
+      host: {
+        is: 'address',
+        help: 'the address that --gateway listens on (default: 127.0.0.1)',
+      },
+      allowOrigin: {
+        is: 'list',
+        value: 'origin',
+        help: 'an origin whose pages may ask, such as https://app.example; may be repeated',
+      },
+      gatewayCert: {
+        is: 'file',
+        help: 'TLS for pages: its certificate, in PEM',
+        needs: ['gatewayKey'],
+      },
+      gatewayKey: { is: 'file', help: 'its private key, in PEM', needs: ['gatewayCert'] },
+      maxConnections: { ...pages, help: 'streams of all pages (default: 1000)' },
+      maxConnectionsPerToken: { ...pages, help: 'streams of one token (default: 100)' },
+    }),
   },
   examples: ['sluice relay --nats nats://127.0.0.1:4222 --feeds 0x0003…,0x0003… --create'],
   async run(options, io) {

@@ -50,8 +50,8 @@ export const addPageCommand: AddCommand = defineCommand({
   help: 'fetch a page of reports of a feed, from a time on',
   arguments: { '<feed>': feedText },
   options: {
-    from: { value: 'time', help: timeText, is: 'past', required: true },
-    limit: { value: 'n', help: 'how many reports at most', is: 'whole', min: 1, max: 1_000_000 },
+    from: { is: 'past', help: timeText, required: true },
+    limit: { is: 'whole', help: 'how many reports at most', min: 1, max: 1_000_000 },
     ...formatOptions,
     ...serviceOptions,
   },

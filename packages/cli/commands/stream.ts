@@ -1,6 +1,5 @@
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { exitCodeOf } from '../errors.js'
 import { feedsText } from '../input/feeds.js'
 import { checkFolder } from '../input/files.js'
 import { print, warn } from '../io.js'
@@ -9,9 +8,8 @@ import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { createView } from '../output/table.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
-import { describeTotals, noteEvents } from '../stream/events.js'
 import { lookUpFeeds } from '../stream/look-up.js'
-import { configure, streamingOptions, verbosityOf } from '../stream/options.js'
+import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 
 /** Adds `stream`. */
 export const addStreamCommand: AddCommand = defineCommand({
@@ -20,7 +18,7 @@ export const addStreamCommand: AddCommand = defineCommand({
   arguments: { '<feeds...>': feedsText },
   options: {
     cursors: {
-      value: 'file',
+      is: 'file',
       help: 'continue where the stream with this file ended, and fetch the reports since then',
     },
     ...formatOptions,
@@ -56,21 +54,9 @@ export const addStreamCommand: AddCommand = defineCommand({
     // The table would be drawn over a line that is printed into it.
     const note =
       table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)
-    const verbosity = verbosityOf(options)
-    const wasNoted = noteEvents(stream, feeds, verbosity, note)
     if (table !== undefined) stream.on('report', table.show)
     // With cursors, delivery waits for the returned promise, and so for a slow reader.
     else stream.on('report', report => print(io, `${format.line(report)}\n`))
-    try {
-      await stream.connect()
-      await stream.closed
-    } catch (thrown) {
-      if (!wasNoted(thrown)) throw thrown
-      io.exitCode = exitCodeOf(thrown)
-    } finally {
-      table?.end()
-      if (verbosity !== 'quiet')
-        for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
-    }
+    await runToEnd(stream, feeds, options, io, { note, finish: () => table?.end() })
   },
 })

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ValidationError } from 'sluice/core'
-import { type AddCommand, defineCommand, given } from '../command.js'
-import { rejectInspector, rejectInstrumentation } from '../instrumentation.js'
+import { type AddCommand, defineCommand, given, needing } from '../command.js'
+import { protectSecrets } from '../instrumentation.js'
 import { say, stopped } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
@@ -12,34 +12,28 @@ export const addHolderCommand: AddCommand = defineCommand({
   name: 'holder',
   help: 'run a holder of a vault: a process with a share of the key',
   options: {
-    dir: {
-      value: 'dir',
-      help: "the holder's own directory; made if it is not there",
-      required: true,
-    },
+    dir: { is: 'dir', help: "the holder's own directory; made if it is not there", required: true },
     listen: { value: 'host:port', help: 'the address to listen on', default: '127.0.0.1:7500' },
     writer: {
-      value: 'key',
+      is: 'key',
       help: "of a new holder: the public key of the vault's writer, as init prints it",
     },
-    caller: {
-      value: 'key',
-      help: 'of a new holder: the public key of an enclave; may be repeated',
-      is: 'list',
-      needs: ['writer'],
-    },
-    peer: {
-      value: 'key',
-      help: 'of a new holder: the public key of another holder; may be repeated',
-      is: 'list',
-      needs: ['writer'],
-    },
-    minThreshold: {
-      value: 'n',
-      help: 'of a new holder: the least threshold that it deals its share for (default: that of its first share)',
-      is: 'number',
-      needs: ['writer'],
-    },
+    ...needing('writer', {
+      caller: {
+        is: 'list',
+        value: 'key',
+        help: 'of a new holder: the public key of an enclave; may be repeated',
+      },
+      peer: {
+        is: 'list',
+        value: 'key',
+        help: 'of a new holder: the public key of another holder; may be repeated',
+      },
+      minThreshold: {
+        is: 'number',
+        help: 'of a new holder: the least threshold that it deals its share for (default: that of its first share)',
+      },
+    }),
     insecurePermissions: { help: 'continue even if others can read or write the files' },
     allowInstrumentation: { help: 'start even if others can see the secrets of the process' },
   },
@@ -49,10 +43,7 @@ export const addHolderCommand: AddCommand = defineCommand({
   async run(options, io) {
     const { dir: directory, writer, caller: callers, peer: peers, minThreshold } = options
     const log = standardError(io)
-    if (!options.allowInstrumentation) {
-      rejectInstrumentation(io.env, process.execArgv)
-      rejectInspector(log)
-    }
+    protectSecrets(options.allowInstrumentation, io, log)
     const [, host, port] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(options.listen) ?? []
     if (host === undefined) throw new ValidationError('--listen must be an address, : and a port')
     if (writer === undefined && !existsSync(join(directory, 'holder.json')))

@@ -14,24 +14,18 @@ export const addReshareCommand: AddCommand = defineCommand({
   options: {
     ...vaultOptions,
     holders: {
-      value: 'n',
+      is: 'number',
       help: 'how many holders there will be (default: as many as there are)',
-      is: 'number',
     },
-    threshold: {
-      value: 'n',
-      help: 'how many will release a secret (default: as it is)',
-      is: 'number',
-    },
+    threshold: { is: 'number', help: 'how many will release a secret (default: as it is)' },
     holder: {
+      is: 'list',
       value: 'url=key',
       help: 'where a holder that is a process is, and its public key, as vault holder prints them; for each holder',
-      is: 'list',
     },
     shareLifetime: {
-      value: 'time',
-      help: 'when holders delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
       is: 'lifetime',
+      help: 'when holders delete their shares, such as 90d: reshare before that; 0 for never (default: as it is)',
     },
   },
   examples: ['sluice vault reshare --holders 7 --threshold 4'],
@@ -62,9 +56,8 @@ export const addRecoverCommand: AddCommand = defineCommand({
   options: {
     ...vaultOptions,
     after: {
-      value: 'n',
-      help: 'the newest change that was seen, as the error ROLLBACK names it',
       is: 'number',
+      help: 'the newest change that was seen, as the error ROLLBACK names it',
       required: true,
     },
   },

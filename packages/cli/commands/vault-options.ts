@@ -3,20 +3,17 @@ import { given, type Values } from '../command.js'
 
 /** The options of each command that opens a vault. */
 export const vaultOptions = {
-  vault: { value: 'dir', help: 'its directory', default: './vault' },
+  vault: { is: 'dir', help: 'its directory', default: './vault' },
   insecurePermissions: { help: 'continue even if others can read or write the files' },
   rollbackState: {
-    value: 'file',
+    is: 'file',
     help: 'a file that remembers the newest state of the vault, to reject older ones',
   },
 } as const
 
 /** The option of the commands that talk to holders which are processes. */
 export const keyOption = {
-  key: {
-    value: 'file',
-    help: 'the key that holders which are processes know you by, made by keygen',
-  },
+  key: { is: 'file', help: 'the key that holders which are processes know you by, made by keygen' },
 } as const
 
 /** Opens the vault of a command. */

@@ -19,30 +19,30 @@ const MAX_RESPONSE_BYTES = 1_048_576
 /** The options that name a secret beside its key. */
 const secretOptions = {
   ...vaultOptions,
-  namespace: { value: 'name', help: 'the namespace (default: main)' },
-  owner: { value: 'address', help: 'its owner (default: the owner of the vault)' },
+  namespace: { is: 'name', help: 'the namespace (default: main)' },
+  owner: { is: 'address', help: 'its owner (default: the owner of the vault)' },
 } as const
 /** Where a secret may go. */
 const policyOptions = {
   host: {
+    is: 'list',
     value: 'host',
     help: 'a host it may go to, or a suffix of hosts (.example.com); may be repeated',
-    is: 'list',
   },
   method: {
+    is: 'list',
     value: 'method',
     help: 'a method it may go with (default: every one); may be repeated',
-    is: 'list',
   },
   path: {
+    is: 'list',
     value: 'path',
     help: 'a path it may go to, or all below one (/v1/accounts/*; default: every one); may be repeated',
-    is: 'list',
   },
   in: {
+    is: 'list',
     value: 'place',
     help: 'where in a request: body, header, or header:NAME (default: all); may be repeated',
-    is: 'list',
   },
   customRoots: { help: 'allow requests that bring their own root certificates' },
   anywhere: {
@@ -56,21 +56,9 @@ const addInitCommand = defineCommand({
   help: 'make a vault',
   options: {
     ...vaultOptions,
-    holders: {
-      value: 'n',
-      help: 'how many holders have a share of the key',
-      is: 'number',
-      default: 3,
-    },
-    threshold: {
-      value: 'n',
-      help: 'how many of them release a secret (default: 2, or 1 of 1)',
-      is: 'number',
-    },
-    owner: {
-      value: 'address',
-      help: 'the default owner of its secrets (default: a random address)',
-    },
+    holders: { is: 'number', help: 'how many holders have a share of the key', default: 3 },
+    threshold: { is: 'number', help: 'how many of them release a secret (default: 2, or 1 of 1)' },
+    owner: { is: 'address', help: 'the default owner of its secrets (default: a random address)' },
   },
   examples: ['sluice vault init --holders 5 --threshold 3'],
   async run({ vault: directory, rollbackState: _, ...options }, io) {
@@ -96,13 +84,9 @@ const addPutCommand = defineCommand({
   options: {
     ...secretOptions,
     ...policyOptions,
-    env: { value: 'name', help: 'take the value from this environment variable' },
+    env: { is: 'name', help: 'take the value from this environment variable' },
     empty: { help: 'allow an empty value' },
-    expires: {
-      value: 'when',
-      help: 'a date, or a time from now on such as 90d, 12h or 30m',
-      is: 'future',
-    },
+    expires: { is: 'future', help: 'a date, or a time from now on such as 90d, 12h or 30m' },
   },
   examples: ['sluice vault put apiKey --host api.example.com --in header:Authorization < key.txt'],
   async run(options, io, { key }) {
@@ -123,8 +107,8 @@ const addListCommand = defineCommand({
   help: 'list the secrets by owner, namespace and key, with version, expiry and policy',
   options: {
     ...vaultOptions,
-    namespace: { value: 'name', help: 'only those of this namespace' },
-    owner: { value: 'address', help: 'only those of this owner' },
+    namespace: { is: 'name', help: 'only those of this namespace' },
+    owner: { is: 'address', help: 'only those of this owner' },
     json: { help: 'print NDJSON' },
   },
   examples: ['sluice vault list --json'],

@@ -1,14 +1,13 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
-import type { Config } from 'sluice'
 import type { Stream } from 'sluice/client'
 import { factsOf } from '../input/feeds.js'
 import { type IO, say as print } from '../io.js'
 import { type MeasuredClient, measurePreset } from '../monitor/measured-client.js'
 import { monitorOf } from '../monitor/monitor.js'
 import { bold } from '../output/colours.js'
-import { shortID } from '../output/feeds.js'
+import { keyOf, shortID } from '../output/feeds.js'
 import { createFormat } from '../output/format.js'
 import { createView } from '../output/table.js'
 import { configOf, type Service } from '../service/service.js'
@@ -35,10 +34,13 @@ export async function demo(options: DemoOptions): Promise<number> {
   const say = (text = ''): void => print(io, text)
   const engine =
     service.credentials === undefined ? await startDataEngine({ origins: 2 }) : undefined
-  const config = engine === undefined ? configOf(service) : configOfEngine(engine)
-  const { endpoint, wsEndpoint } = config
+  const config = engine ?? configOf(service)
+  const { apiKey, userSecret, endpoint, wsEndpoint } = config
   const haMode = engine !== undefined || service.network === 'mainnet' || wsEndpoint.includes(',')
-  const measured = measurePreset({ ...config, haMode })
+  const measured = measurePreset({
+    ...{ apiKey, userSecret, endpoint, wsEndpoint, haMode },
+    ...(engine === undefined ? service.egress : {}),
+  })
   const { client } = measured
   try {
     say(
@@ -98,10 +100,6 @@ export async function demo(options: DemoOptions): Promise<number> {
   }
 }
 
-function configOfEngine({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine): Config {
-  return { apiKey, userSecret, endpoint, wsEndpoint }
-}
-
 /** Streams the feeds and shows their reports. With a local data engine, kills one of its origins on the way. */
 async function streamFeeds(
   measured: MeasuredClient,
@@ -131,21 +129,11 @@ async function streamFeeds(
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort')
     await Promise.race([connectAll(stream, connections), stopped])
     engine?.resume()
-    const time = wait(Math.min(seconds * 1000, MAX_TIMER), undefined, { signal }).catch(
-      () => undefined,
-    )
+    const ms = Math.min(seconds * 1000, MAX_TIMER)
+    const time = wait(ms, undefined, { signal }).catch(() => undefined)
     const half = (Math.min(seconds, 10) * 1000) / 2
-    const outage =
-      engine &&
-      killOrigin({
-        engine,
-        stream,
-        afterMs: half,
-        awayMs: half / 2,
-        withinMs: BACK_WITHIN,
-        signal,
-        say: view.note,
-      })
+    const times = { afterMs: half, awayMs: half / 2, withinMs: BACK_WITHIN }
+    const outage = engine && killOrigin({ engine, stream, ...times, signal, say: view.note })
     await Promise.race([time, stream.closed])
     await outage
     engine?.pause()
@@ -165,15 +153,6 @@ async function connectAll(stream: Stream, connections: number): Promise<void> {
   const end = performance.now() + 2000
   while (stream.getMetrics().activeConnections < connections && performance.now() < end)
     await wait(50)
-}
-
-interface Keyed {
-  readonly feedID: string
-  readonly observationsTimestamp: number
-}
-
-function keyOf({ feedID, observationsTimestamp }: Keyed): string {
-  return `${feedID}:${observationsTimestamp}`
 }
 
 function compare(

@@ -13,9 +13,8 @@ export const formatOptions = {
   csv: { help: 'print CSV, with a head' },
   raw: { help: 'print prices as the integers that are signed' },
   decimals: {
-    value: 'n',
-    help: 'the decimals of feeds of which they are not known (default: 18)',
     is: 'whole',
+    help: 'the decimals of feeds of which they are not known (default: 18)',
     max: 255,
   },
 } as const

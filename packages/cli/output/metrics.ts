@@ -11,9 +11,8 @@ import { type IO, warn } from '../io.js'
 /** The option of the commands that stream. */
 export const metricsOptions = {
   metrics: {
-    value: '[host:]port',
-    help: 'serve /metrics to Prometheus, and /health: 200 while a stream is connected, else 503; on loopback unless a host is given',
     is: 'place',
+    help: 'serve /metrics to Prometheus, and /health: 200 while a stream is connected, else 503; on loopback unless a host is given',
   },
 } as const
 

@@ -7,36 +7,21 @@ import { readTLS } from './service.js'
 
 /** The options of a connection to NATS, and those that name a log: the stream of a relay. */
 export const logOptions = {
-  nats: {
-    value: 'urls',
-    help: 'the servers of NATS, separated by commas',
-    is: 'servers',
-    required: true,
-  },
-  creds: { value: 'file', help: 'the credentials of NATS', needs: ['nats'] },
+  nats: { is: 'servers', help: 'the servers of NATS, separated by commas', required: true },
+  creds: { is: 'file', help: 'the credentials of NATS', needs: ['nats'] },
   natsCa: {
-    value: 'file',
+    is: 'file',
     help: 'TLS to NATS: trust only the authorities of this file, in PEM',
     needs: ['nats'],
   },
   natsCert: {
-    value: 'file',
+    is: 'file',
     help: 'TLS to NATS: show this client certificate, in PEM',
     needs: ['natsKey'],
   },
-  natsKey: { value: 'file', help: 'its private key, in PEM', needs: ['natsCert'] },
-  stream: {
-    value: 'name',
-    help: 'the stream; SLUICE by default',
-    is: 'logName',
-    needs: ['nats'],
-  },
-  prefix: {
-    value: 'subject',
-    help: 'the start of its subjects; sluice by default',
-    is: 'subject',
-    needs: ['nats'],
-  },
+  natsKey: { is: 'file', help: 'its private key, in PEM', needs: ['natsCert'] },
+  stream: { is: 'logName', help: 'the stream; SLUICE by default', needs: ['nats'] },
+  prefix: { is: 'subject', help: 'the start of its subjects; sluice by default', needs: ['nats'] },
 } as const
 export type LogOptions = Values<typeof logOptions>
 

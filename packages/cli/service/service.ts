@@ -14,20 +14,17 @@ export type NetworkName = keyof typeof endpoints
 /** The options of the commands that talk to the service: which one, and the way there. */
 export const serviceOptions = {
   mainnet: { help: 'ask the mainnet', excludes: ['testnet', 'endpoint', 'wsEndpoint'] },
-  testnet: {
-    help: 'ask the testnet, which is the default',
-    excludes: ['endpoint', 'wsEndpoint'],
-  },
-  endpoint: { value: 'url', help: 'ask the service at this URL (default: REST_URL)' },
+  testnet: { help: 'ask the testnet, which is the default', excludes: ['endpoint', 'wsEndpoint'] },
+  endpoint: { is: 'url', help: 'ask the service at this URL (default: REST_URL)' },
   wsEndpoint: {
-    value: 'url',
+    is: 'url',
     help: 'stream from this URL, or from several, separated by commas (default: WS_URL)',
   },
-  envFile: { value: 'file', help: 'read variables that the environment lacks from this file' },
-  proxy: { value: 'url', help: 'go through this proxy; env for that of HTTPS_PROXY and the like' },
-  ca: { value: 'file', help: 'trust only the authorities of this file, in PEM' },
-  cert: { value: 'file', help: 'show this client certificate, in PEM' },
-  key: { value: 'file', help: 'its private key, in PEM; TLS_PASSPHRASE decrypts it' },
+  envFile: { is: 'file', help: 'read variables that the environment lacks from this file' },
+  proxy: { is: 'url', help: 'go through this proxy; env for that of HTTPS_PROXY and the like' },
+  ca: { is: 'file', help: 'trust only the authorities of this file, in PEM' },
+  cert: { is: 'file', help: 'show this client certificate, in PEM' },
+  key: { is: 'file', help: 'its private key, in PEM; TLS_PASSPHRASE decrypts it' },
 } as const
 export type ServiceOptions = Values<typeof serviceOptions>
 

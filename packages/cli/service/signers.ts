@@ -10,20 +10,19 @@ export const signerOptions = {
     help: 'verify: addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
   },
   f: {
-    value: 'n',
-    help: 'how many of the listed signers may be faulty',
     is: 'whole',
+    help: 'how many of the listed signers may be faulty',
     min: 1,
     max: 10,
     needs: ['signers'],
   },
   onchain: {
-    value: 'url',
+    is: 'url',
     help: 'verify: an Ethereum node, which is asked for the signers of the verifier contract',
     excludes: ['signers', 'f'],
   },
   verifier: {
-    value: 'address',
+    is: 'address',
     help: 'the contract: a VerifierProxy (default: that of the node’s network)',
     needs: ['onchain'],
   },

@@ -1,9 +1,11 @@
 import type { Config } from 'sluice'
+import type { Feed, Stream } from 'sluice/client'
 import { given, type Values } from '../command.js'
-import type { IO } from '../io.js'
+import { exitCodeOf } from '../errors.js'
+import { type IO, warn } from '../io.js'
 import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
-import type { Verbosity } from './events.js'
+import { describeTotals, noteEvents, type Verbosity } from './events.js'
 
 /** The options of the commands that stream, beside those of the service, the signers and the metrics. */
 export const streamingOptions = {
@@ -15,9 +17,8 @@ export const streamingOptions = {
     default: 'arrival',
   },
   maxReconnects: {
-    value: 'n',
-    help: 'failed attempts to connect in a row after which it gives up, or unlimited',
     is: 'count',
+    help: 'failed attempts to connect in a row after which it gives up, or unlimited',
     default: 'unlimited',
   },
   quiet: { short: 'q', help: 'print only results, and the error that ends it' },
@@ -40,6 +41,37 @@ export async function configure(options: StreamingOptions, io: IO): Promise<Part
 }
 
 /** How much the command prints. */
-export function verbosityOf({ quiet, verbose }: StreamingOptions): Verbosity {
+function verbosityOf({ quiet, verbose }: StreamingOptions): Verbosity {
   return quiet ? 'quiet' : verbose ? 'verbose' : 'normal'
+}
+
+/** Runs a stream to its end, prints its events and its totals, and sets the exit code. */
+export async function runToEnd(
+  stream: Stream,
+  feeds: readonly Feed[],
+  options: StreamingOptions,
+  io: IO,
+  { note = line => warn(io, line), ended = [], finish }: EndOptions,
+): Promise<void> {
+  const verbosity = verbosityOf(options)
+  const wasNoted = noteEvents(stream, feeds, verbosity, note)
+  try {
+    await Promise.race([stream.connect().then(() => stream.closed), ...ended])
+  } catch (thrown) {
+    if (!wasNoted(thrown)) throw thrown
+    io.exitCode = exitCodeOf(thrown)
+  } finally {
+    await finish?.()
+  }
+  if (verbosity !== 'quiet')
+    for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
+}
+
+interface EndOptions {
+  /** Prints a line. @default a warning */
+  readonly note?: (line: string) => void
+  /** Promises that end the stream, too. */
+  readonly ended?: readonly Promise<unknown>[]
+  /** Runs before the totals, also after an error. */
+  readonly finish?: () => unknown
 }

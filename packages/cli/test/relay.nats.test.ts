@@ -194,6 +194,7 @@ describe('sluice relay', () => {
       [[...nats, '--gateway', '0'], '--tokens'],
       [[...nats, '--gateway', '70000', '--tokens', 't.json'], '--gateway'],
       [[...serving, '--create'], '--create'],
+      [[...serving, '--signers', 'signers.json'], '--signers needs --feeds'],
       [[...serving, '--gateway-cert', '/nowhere'], '--gateway-cert'],
       [[...serving, '--max-connections', '0'], '--max-connections'],
       [[...some, '--nonsense'], '--nonsense'],
