@@ -7,7 +7,7 @@ import { parentPort, Worker } from 'node:worker_threads'
 export interface Thread {
   postMessage(message: unknown): void
   terminate(): unknown
-  /** Keeps the process alive, and no longer; where the platform has such. */
+  /** Keeps the process alive, and `unref` ends that; only Node's threads have both. */
   ref?(): void
   unref?(): void
 }
@@ -16,9 +16,10 @@ export interface Thread {
 export const countCores: () => number = availableParallelism
 
 /**
- * Whether this module is in its own file. A bundler moves it into another, beside which no program
- * of ours lies: whatever has the name of one there is a stranger's. Some bundlers write down where
- * the module lay when they ran, so the engine is asked for the file.
+ * Whether this module is in its own file. A bundler moves the module into another file, beside
+ * which no program of this package lies: a file with such a name there is a stranger's. Some
+ * bundlers write the module's first path into the bundle, so the JavaScript engine is asked for the
+ * file.
  */
 function isInPlace(): boolean {
   const url = import.meta.url
@@ -34,8 +35,8 @@ function isInPlace(): boolean {
 }
 
 /**
- * Starts a thread that recovers signers. Undefined where it has no file, as in a bundle, and where
- * the platform allows no more threads, as under Node's permissions.
+ * Starts a thread that recovers signers. Undefined if the program has no file, as in a bundle, or
+ * if the platform allows no more threads, as under Node's permissions.
  */
 export function startRecoveryThread(): Thread | undefined {
   if (!isInPlace()) return undefined
@@ -51,8 +52,8 @@ export function startRecoveryThread(): Thread | undefined {
 }
 
 /**
- * Within a thread, receives the messages of whoever has started it, each with a function that
- * answers; elsewhere does nothing.
+ * In a thread, receives the messages of its owner, each with a function that answers. In the main
+ * thread it does nothing.
  */
 export function receive(onMessage: (message: unknown, answer: Answer) => void): void {
   const port = parentPort

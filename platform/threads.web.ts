@@ -11,8 +11,8 @@ export function startRecoveryThread(): Thread | undefined {
 }
 
 /**
- * Within a worker, receives the messages of whoever has started it, each with a function that
- * answers; in a page does nothing.
+ * In a worker, receives the messages of its owner, each with a function that answers. In a page it
+ * does nothing.
  */
 export function receive(
   onMessage: (message: unknown, answer: (answer: unknown) => void) => void,

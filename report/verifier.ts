@@ -5,30 +5,45 @@ import type { Report } from './report.js'
 /** Checks whether reports are signed as they should be. */
 export interface ReportVerifier {
   /**
-   * Calls `settled` once, later: with the error, or undefined if the report is verified, and with the report.
-   * Returns a function that cancels the check.
+   * Calls `settled` once, later: with the error, or undefined if the report is verified, and with
+   * the report. Returns a function that cancels the check.
    */
   check(
     report: Report,
     settled: (failure: Error | undefined, report: Report) => void,
   ): (() => void) | undefined
-  /** What `getMetrics().verification` shows of a stream, by its scope; undefined if none of its reports is verified. */
+  /**
+   * The `verification` of a stream's `getMetrics()`, by the stream's scope; undefined if none of
+   * its reports is verified.
+   */
   metricsOf?(scope: object): VerificationMetrics | undefined
 }
 
-/** What is known of the verification of a stream's reports, as it was when asked for. */
+/** The state of the verification of a stream's reports, at the time of the call. */
 export interface VerificationMetrics {
   /** Reports that wait for their signers, or to be verified. */
   readonly waiting: number
-  /** Milliseconds for which the report has waited that waits longest, by the monotonic clock; 0 without any. */
+  /**
+   * Milliseconds that the oldest waiting report has waited, by the monotonic clock; 0 while none
+   * waits.
+   */
   readonly oldestMs: number
-  /** What recovers the signers, `secp256k1` or `noble`; undefined before the first report. */
+  /**
+   * The library that recovers the signers, `secp256k1` or `noble`; undefined before the first
+   * report.
+   */
   readonly curveLibrary: string | undefined
-  /** In how many threads at most; 0 is that of the event loop. */
+  /** The number of threads that recover, at most; 0 is the event loop. */
   readonly threads: number | undefined
-  /** How many signers of the last report's set may be faulty: each report has the signatures of more. */
+  /**
+   * How many signers of the last report's set may be faulty: each report has more signatures than
+   * that.
+   */
   readonly f: number | undefined
-  /** How many such reports a second all threads together can verify, as measured with those that came. */
+  /**
+   * How many such reports all threads together can verify in a second, as measured with the last
+   * reports.
+   */
   readonly reportsPerSecond: number | undefined
 }
 
@@ -80,13 +95,13 @@ const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
 ])
 
 /**
- * The signatures of a report could not be verified: `reason` says why. It `isRetryable` where the reason says nothing about
- * the report.
+ * The signatures of a report could not be verified: `reason` says why. The error `isRetryable` if
+ * the reason says nothing about the report.
  */
 export class ReportVerificationError extends DataStreamsError {
   /** Why, as a stable word. */
   readonly reason: VerificationFailure
-  /** The report, where it came over a stream. Do not trust its fields. */
+  /** The report, if it came over a stream. Do not trust its fields. */
   readonly report: Report | undefined
 
   constructor(

@@ -39,8 +39,9 @@ export class Checker {
   }
 
   /**
-   * Calls `done` once, after `check` has returned: without a failure if the report is verified. The order is not that of the
-   * calls. A check that is not wanted any more may end without a call. Returns a function that cancels the lookup of signers.
+   * Calls `done` once, after `check` has returned: without a failure if the report is verified. The
+   * order is not that of the calls. A check that is not wanted any more may end without a call.
+   * Returns a function that cancels the lookup of signers.
    */
   check(report: Report, isWanted: () => boolean, done: (failure?: Error) => void): () => void {
     const reject = (rejection: Rejection): void =>
@@ -87,7 +88,9 @@ export class Checker {
     return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now }) ?? claim
   }
 
-  /** At the edge, what a request begins ends with the request, so each early job loads the recovery. */
+  /**
+   * At the edge, what a request begins ends with the request, so each early job loads the recovery.
+   */
   #recover(job: Job): void {
     if (this.#recovery !== undefined) this.#recovery.add(job)
     else if (this.#early.push(job) > 0) void this.#open()

@@ -1,5 +1,6 @@
-// The curve by its numbers, from the parts of a package: the curve that it has ready brings 2 kB more into a page, with a hash
-// function that is not Ethereum's. This file is loaded when it is needed.
+// This module builds the curve from its numbers. The ready curve of the package would bring 2 kB
+// more into a page, with a hash function that Ethereum does not use. The module is loaded if
+// secp256k1 is missing.
 import { Field } from '@noble/curves/abstract/modular'
 import { ecdsa, weierstrassN } from '@noble/curves/abstract/weierstrass'
 
@@ -14,7 +15,10 @@ const numbers = {
   Gy: 0x483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8n,
 }
 
-/** Its endomorphism, by which a point is multiplied in half the steps (Gallant, Lambert and Vanstone). */
+/**
+ * The endomorphism of the curve, which halves the steps of a multiplication (Gallant, Lambert,
+ * Vanstone).
+ */
 const endo = {
   beta: 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719501een,
   basises: [
@@ -26,8 +30,8 @@ const endo = {
 type RecoverKey = (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array
 
 /**
- * Returns a function that finds the key which signed a hash, uncompressed, from r and s in one array. The function throws if
- * there is no such key.
+ * Returns a function that finds the key which signed a hash, uncompressed, from r and s in one
+ * array. The function throws if there is no such key.
  */
 export function createRecoverKey(keccak: Parameters<typeof ecdsa>[1]): RecoverKey {
   const { Signature } = ecdsa(weierstrassN(numbers, { Fp: Field(numbers.p), endo }), keccak)

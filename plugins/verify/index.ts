@@ -21,8 +21,9 @@ interface Service {
 const service: ServiceKey<Service> = { name: 'the service of verify' }
 
 /**
- * Verifies the signatures of reports before you get them. A rejected report is not delivered: on a stream its
- * ReportVerificationError is an `error` event, and `continuity` fetches the report again; a request rejects with the error.
+ * Verifies the signatures of reports before you get them. A rejected report is not delivered: on a
+ * stream its ReportVerificationError is an `error` event, and `continuity` fetches the report
+ * again; a request rejects with the error.
  *
  * It stands below `continuity` and `dedup`, so that neither sees a rejected report.
  */
@@ -79,7 +80,10 @@ function createSecureRandom(): () => number {
   }
 }
 
-/** Verifies the reports of an answer before they are passed on. If one is rejected, the request fails. */
+/**
+ * Verifies the reports of an answer before they are passed on. If one is rejected, the request
+ * fails.
+ */
 function verifyAnswer(
   next: Sink,
   scope: RequestScope,

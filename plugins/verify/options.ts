@@ -19,9 +19,12 @@ import type { Report } from '../../report/report.js'
 
 /** The signers of a configuration. */
 export interface SignerSet {
-  /** Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of them, 31 at most. */
+  /**
+   * Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of
+   * them, 31 at most.
+   */
   readonly signers: readonly string[]
-  /** How many of them may be faulty, 1 or more: a report needs the signatures of more than that. */
+  /** How many signers may be faulty, 1 or more. A report needs more signatures than that. */
   readonly f: number
   /**
    * The configuration, by the digest in its reports: `0x` and 64 hexadecimal digits.
@@ -29,37 +32,42 @@ export interface SignerSet {
    */
   readonly configDigest?: string
   /**
-   * The first time of observations that they sign, in seconds of Unix time for every feed.
+   * The first time of observations that these signers sign, in seconds of Unix time for every feed.
    * @default always
    */
   readonly activeFrom?: number
   /**
-   * The time from which they no longer sign, in seconds of Unix time.
+   * The time from which these signers no longer sign, in seconds of Unix time.
    * @default never
    */
   readonly activeUntil?: number
 }
 
-/** The report for which a source of signers is called. None of it has been verified. */
+/** The report for which a source of signers is called. No field of it has been verified yet. */
 export interface UnverifiedReport
   extends Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'> {
-  /** The origin it was received from, as in `report.origin`; missing in calls by `verifyReport`. */
+  /** The origin that sent the report, as in `report.origin`; missing in calls by `verifyReport`. */
   readonly origin?: string
 }
 
 /**
- * The signers: one set, several (for several configurations, or for one at different times), or a function that is called
- * once for each new configuration. Of the sets that are active at a time, the one with the latest `activeFrom` is used.
+ * The signers: one set, several sets (for several configurations, or for one at different times),
+ * or a function that is called once for each new configuration. Of the sets that are active at a
+ * time, verification uses the set with the latest `activeFrom`.
  *
- * The sets that the function finds are cached until the first of them ends, by the clock of this machine: what it finds then
- * takes their place, for reports of earlier times too, and if it finds none there are none. Before, it is called again only for
- * a report of a time at which none of them is active, once a second at most. So a set without `activeUntil` stays valid, even if
- * it is revoked later. After `undefined`, `null` or an empty list, which mean that there is no set, it is called again after
- * ten seconds; after an error, or after ten seconds without an answer, in one second. The error it throws is the `cause` of
- * the report's.
+ * The sets that the function returns are cached until the first of them ends, by the clock of this
+ * machine. Then the function is called again, and its answer replaces the sets, for reports of
+ * earlier times too. Before, the function is called again only for a report of a time at which no
+ * set is active, once a second at most. So a set without `activeUntil` stays valid, even if the
+ * signers are revoked later.
  *
- * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a row, then one a second;
- * reports beyond that are rejected as `signers-unavailable`. `verifyReport` may cause eight at a time.
+ * `undefined`, `null` and an empty list mean that there is no set: the function is called again
+ * after ten seconds. After an error, or ten seconds without an answer, the function is called again
+ * in one second. Its error is the `cause` of the report's error.
+ *
+ * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a
+ * row, then one a second. Reports beyond these limits are rejected as `signers-unavailable`.
+ * `verifyReport` may cause eight calls at a time.
  */
 export type Signers =
   | SignerSet
@@ -70,8 +78,8 @@ export type Signers =
     ) => Promise<SignerSet | readonly SignerSet[] | undefined | null>)
 
 /**
- * Which reports are verified before you get them: `all`, a random one of n (`{ sample: n }`), or none until you call
- * `report.verify` (`on-demand`).
+ * Which reports are verified before you get them: `all`, a random one of n (`{ sample: n }`), or
+ * none until you call `report.verify` (`on-demand`).
  */
 export type VerifyMode =
   | 'all'
@@ -82,12 +90,12 @@ export type VerifyMode =
     }
 
 /**
- * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or `exactly` f + 1, as older
- * ones do.
+ * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or
+ * `exactly` f + 1, as older contracts do.
  */
 export type Quorum = 'at-least' | 'exactly'
 
-/** The library that recovers signers: `auto` is secp256k1 where it is installed, and noble elsewhere. */
+/** The library that recovers signers: `auto` is secp256k1 if it is installed, else noble. */
 export type CurveLibraryChoice = 'auto' | 'noble' | 'secp256k1'
 
 /** A thread of Node (`Worker` of node:worker_threads), or a `Worker` of the web. */
@@ -107,8 +115,8 @@ export interface VerificationRules {
   /** Whether a report that has expired is rejected. @default false */
   readonly checkExpiry?: boolean
   /**
-   * The library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a signature), `noble` (1.5 ms),
-   * or the first of them that is installed. @default 'auto'
+   * The library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a
+   * signature), `noble` (1.5 ms), or the first of them that is installed. @default 'auto'
    */
   readonly curveLibrary?: CurveLibraryChoice
 }
@@ -116,26 +124,33 @@ export interface VerificationRules {
 /** Options of `verify`. */
 export interface VerifyOptions extends VerificationRules {
   /**
-   * Which reports are verified before they are delivered: `all`, a random one of n (`{ sample: n }`), or none until you call
-   * `report.verify` (`on-demand`). @default 'all'
+   * Which reports are verified before they are delivered: `all`, a random one of n (`{ sample: n
+   * }`), or none until you call `report.verify` (`on-demand`). @default 'all'
    */
   readonly mode?: VerifyMode
   /**
-   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of two signatures blocks it
-   * for 0.25 ms with secp256k1 and for 3 ms with noble.
+   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of
+   * two signatures blocks it for 0.25 ms with secp256k1 and for 3 ms with noble.
    * @default the number of cores less one, 1 to 4
    */
   readonly workers?: number
   /**
-   * Starts a thread that recovers, for a bundle and for a page: in a file of its own, its program imports
-   * `sluice/plugins/verify/thread`. @default a file of the package, where it is installed and Node runs it
+   * Starts a thread that recovers, for a bundle and for a page: in a file of its own, its program
+   * imports `sluice/plugins/verify/thread`. @default a file of the package, where it is installed
+   * and Node runs it
    */
   readonly worker?: () => VerifyWorker
-  /** Reports of a stream that wait to be verified before its connections are paused. @default 1024 */
+  /**
+   * Reports of a stream that wait to be verified before its connections are paused.
+   * @default 1024
+   */
   readonly maxPending?: number
   /** Unix time in milliseconds, for expiry. @default Date.now */
   readonly now?: () => number
-  /** Draws the sample: returns unpredictable numbers from 0 up to 1. @default the platform's crypto */
+  /**
+   * Draws the sample: returns unpredictable numbers from 0 up to 1.
+   * @default the platform's crypto
+   */
   readonly random?: () => number
 }
 

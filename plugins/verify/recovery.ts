@@ -11,8 +11,9 @@ import type { Rejection } from './rule.js'
 export interface CurveLibrary {
   readonly name: Exclude<CurveLibraryChoice, 'auto'>
   /**
-   * The key that signed a hash, uncompressed: 65 bytes, the first of them 4. Undefined where r or s is zero or not below the
-   * order of the curve, where r belongs to no point, and where the key would be the point at infinity. `v` is 0 or 1.
+   * The key that signed a hash, uncompressed: 65 bytes, the first of them 4. Undefined where r or s
+   * is zero or not below the order of the curve, where r belongs to no point, and where the key
+   * would be the point at infinity. `v` is 0 or 1.
    */
   recover(hash: Uint8Array, r: Uint8Array, s: Uint8Array, v: number): Uint8Array | undefined
 }
@@ -26,7 +27,10 @@ export async function loadCurveLibrary(
   return choice === 'secp256k1' ? undefined : { name: 'noble', recover: await loadNoble() }
 }
 
-/** Loads libsecp256k1: 0.06 ms a signature. Undefined if the package, or its binding for this machine, is missing. */
+/**
+ * Loads libsecp256k1: 0.06 ms a signature. Undefined if the package, or its binding for this
+ * machine, is missing.
+ */
 export async function loadNative(): Promise<CurveLibrary['recover'] | undefined> {
   const library = await loadSecp256k1()
   if (library === undefined) return undefined
@@ -40,7 +44,9 @@ export async function loadNoble(): Promise<CurveLibrary['recover']> {
   return recovering(createRecoverKey(keccak))
 }
 
-/** Makes `recover` from a function that takes r and s in one array, and throws if there is no key. */
+/**
+ * Makes `recover` from a function that takes r and s in one array, and throws if there is no key.
+ */
 function recovering(
   recover: (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array,
 ): CurveLibrary['recover'] {
@@ -62,20 +68,30 @@ export const noCurveLibrary: Rejection = {
   rule: 'the package secp256k1, or its binding for this machine, is not installed',
 }
 
-/** The addresses that signed, in the order of the signatures, or the rejection of an invalid signature. */
+/**
+ * The addresses that signed, in the order of the signatures, or the rejection of an invalid
+ * signature.
+ */
 export type Recovered = readonly string[] | Rejection
 
 const WORD = 32
-/** Words before the blob: the first three are the context, the seventh is rawVs, the last the blob's length. */
+/**
+ * Words before the blob: the first three are the context, the seventh is rawVs, the last the blob's
+ * length.
+ */
 const BLOB = 8
 const VS = 6
-/** The greatest s of a signer's signature, half the order of the curve, and the order: as digits, which compare as numbers. */
+/**
+ * The greatest s of a signer's signature, half the order of the curve, and the order: as digits,
+ * which compare as numbers.
+ */
 const MAX_S = '7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0'
 const ORDER = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
 
 /**
- * Recovers the signers of a report, whose encoding must have been checked. They sign `keccak256(keccak256(blob) ‖ context)`,
- * without the prefix of an Ethereum message. Recovery stops at the first invalid signature, so that forgeries cost little.
+ * Recovers the signers of a report, whose encoding must have been checked. They sign
+ * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message. Recovery stops
+ * at the first invalid signature, so that forgeries cost little.
  */
 export function recoverSigners(
   fullReport: string,
@@ -238,7 +254,9 @@ export function finish({ done }: Job, recovered: Recovered): void {
   }
 }
 
-/** Milliseconds of work in one iteration of the event loop. A report that takes longer is finished. */
+/**
+ * Milliseconds of work in one iteration of the event loop. A report that takes longer is finished.
+ */
 const SLICE = 4
 
 /** Recovers in the caller's thread, a few reports in each iteration of its event loop. */
@@ -303,7 +321,9 @@ export class LoopRecovery implements Recovery {
     }
   }
 
-  /** At the edge, a loop ends with the request that began it. If no turn comes, another loop begins. */
+  /**
+   * At the edge, a loop ends with the request that began it. If no turn comes, another loop begins.
+   */
   async #watch(): Promise<void> {
     const before = this.#turns
     await nextTurn()

@@ -6,7 +6,10 @@ import type { Report } from '../../report/report.js'
 import { ReportVerificationError, type VerificationFailure } from '../../report/verifier.js'
 import type { CheckedSet, Quorum } from './options.js'
 
-/** The reason that a report is not verified. Several reports may share it, so it is not an error yet. */
+/**
+ * The reason that a report is not verified. Several reports may share it, so it is not an error
+ * yet.
+ */
 export interface Rejection {
   readonly reason: VerificationFailure
   /** Ends the sentence "the report is not verified: …". */
@@ -49,7 +52,10 @@ export interface Claim {
 const VS_DIGITS = 6 * DIGITS
 const NO_DIGITS = '0'.repeat(DIGITS)
 
-/** Reads the claim of a report after checking its encoding, and its feed id if `wanted` is given, an id in normal form. */
+/**
+ * Checks the encoding of a report and reads its claim. `wanted`, an id in normal form, is compared
+ * with its feed id.
+ */
 export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejection {
   if (typeof fullReport !== 'string')
     return { reason: 'malformed', rule: `fullReport must be a string, not ${kindOf(fullReport)}` }
@@ -97,7 +103,7 @@ export interface Expected {
   readonly now?: number | undefined
 }
 
-/** Compares a claim with what is expected, and checks its expiry. */
+/** Compares a claim with the expected facts, and checks its expiry. */
 export function checkClaim(claim: Claim, expected: Expected): Rejection | undefined {
   for (const name of ['validFromTimestamp', 'observationsTimestamp'] as const) {
     const time = expected[name]

@@ -11,7 +11,10 @@ import { isRejection, type Rejection } from './rule.js'
 
 /** Finds the signers of reports. */
 export interface SignerSource {
-  /** Calls `found` once: at once if the signers are known, else later. Returns a function that cancels the call. */
+  /**
+   * Calls `found` once: at once if the signers are known, else later. Returns a function that
+   * cancels the call.
+   */
   find(configDigest: string, report: UnverifiedReport, found: Found): () => void
   /** Cancels all calls. */
   end(): void
@@ -22,7 +25,10 @@ export type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
 
-/** Finds signers among given sets, or calls a function for them and caches its answers. Throws ValidationError. */
+/**
+ * Finds signers among given sets, or calls a function for them and caches its answers. Throws
+ * ValidationError.
+ */
 export function createSignerSource(signers: Signers): SignerSource {
   const sets = checkSigners(signers)
   if (typeof sets === 'function') return new LookupSource(sets)
@@ -67,9 +73,15 @@ function chooseSet(
 const MAX_DIGESTS = 128
 /** Milliseconds that a lookup may take. */
 const MAX_LOOKUP = 10_000
-/** Milliseconds before a source that found no signers is called again: a rotation must be noticed soon. */
+/**
+ * Milliseconds before a source that found no signers is called again: a rotation must be noticed
+ * soon.
+ */
 const NONE_RETRY_AFTER = 10_000
-/** Milliseconds before a source is called again that failed, or found no signers for the time of a report. */
+/**
+ * Milliseconds before a source is called again that failed, or found no signers for the time of a
+ * report.
+ */
 const RETRY_AFTER = 1000
 
 interface Waiting {
@@ -82,7 +94,10 @@ interface Lookup {
   readonly waiting: Set<Waiting>
   /** Keeps the process alive while reports wait. */
   readonly timer: ReturnType<typeof setTimeout>
-  /** On the monotonic clock, in milliseconds. At the edge, a lookup may end without a word, with the request that began it. */
+  /**
+   * On the monotonic clock, in milliseconds. At the edge, a lookup may end without a word, with the
+   * request that began it.
+   */
   readonly overAt: number
 }
 
@@ -179,9 +194,15 @@ function unavailable(rule: string): Rejection {
 /** An answer of the function. */
 interface Answer {
   readonly sets: readonly CheckedSet[] | Rejection
-  /** When the source is called again for a report that it rejects. On the monotonic clock, in milliseconds. */
+  /**
+   * When the source is called again for a report that it rejects. On the monotonic clock, in
+   * milliseconds.
+   */
   readonly retryAt: number
-  /** When the source is called again for any report: the first of the sets has ended. On the same clock. */
+  /**
+   * When the source is called again for any report: the first of the sets has ended. On the same
+   * clock.
+   */
   readonly endsAt: number
 }
 
@@ -253,7 +274,8 @@ interface Limits {
   readonly waiting: number
 }
 
-// Anyone can send reports of invented configurations: one origin must not use up the lookups of the others.
+// Anyone can send reports of invented configurations: one origin must not use up the lookups of the
+// others.
 const OF_ORIGIN: Limits = { owner: 'its origin', lookups: 4, burst: 8, waiting: 4096 }
 /** `verifyReport` knows no origin; how often it is called is the caller's choice. */
 const OF_CALLERS: Limits = {
@@ -297,7 +319,10 @@ class LookupQuota {
     this.#credit = limits.burst
   }
 
-  /** Admits a report that waits, with a new lookup if it needs one; or returns the limit that is reached. */
+  /**
+   * Admits a report that waits, with a new lookup if it needs one; or returns the limit that is
+   * reached.
+   */
   enter(needsLookup: boolean): string | undefined {
     const { owner, burst, lookups, waiting } = this.#limits
     if (this.waiting === waiting)

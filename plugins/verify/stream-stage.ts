@@ -2,122 +2,24 @@ import type { Sink } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
 import { createDeferred, type Deferred } from '../../core/async.js'
 import { asError, isStreamsError } from '../../core/errors.js'
-import { DIGITS, isSameBlob } from '../../report/full-report.js'
+import { DIGITS } from '../../report/full-report.js'
 import { createOverflowGaps, type OverflowGaps } from '../../report/overflow-gaps.js'
 import type { Report } from '../../report/report.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
+import { type Observation, Observations, type Slot } from './observations.js'
 import type { Verifier } from './verifier.js'
 
-/** One report of an observation, and its place in its queue. */
-interface Slot {
-  report: Report
-  /** A `ready` slot is passed on after the slots before it. */
-  state: 'waiting' | 'ready' | 'passed' | 'rejected'
-  /** Whether the verifier has checked the report, or is checking it. */
-  isChecked: boolean
-  /** When the first report of the slot arrived, as a time of `performance.now`. */
-  readonly since: number
-  /** Copies that arrived before the report was passed on. */
-  readonly copies: Report[]
-  readonly observation: Observation
-}
-
-/** The reports of one observation that are being verified or were passed on; no two are the same. */
-interface Observation {
-  readonly feedID: string
-  readonly time: number
-  readonly slots: Slot[]
-}
-
-/**
- * Passed observations of a feed that are remembered, to recognise copies. Until copies can arrive one is enough, which saves
- * the memory of whole reports.
- */
-const REMEMBERED = 8
 /** Reports that may wait beside the first report of an observation, one of each origin. */
 const MAX_OTHERS = 8
-/** Digits of the report context. */
-const CONTEXT_DIGITS = 3 * DIGITS
 /** Observations whose retryable errors are remembered. */
 const MAX_FAILED = 4096
-/** Milliseconds for which a report may wait to be verified; when one waits longer, the stream is behind. */
-export const BEHIND = 2000
+/**
+ * Milliseconds for which a report may wait to be verified; when one waits longer, the stream is
+ * behind.
+ */
+const BEHIND = 2000
 /** Milliseconds from one look at the waiting reports to the next. */
 const LOOK_INTERVAL = 250
-
-/** The observations of a stream that are being verified, and those of each feed that were passed on last. */
-class Observations {
-  readonly #feeds = new Map<string, { byTime: Map<number, Observation>; passed: Observation[] }>()
-  #hasCopies = false
-  #firstOrigin: string | undefined
-
-  constructor(scope: StreamScope) {
-    scope.defer(
-      scope.connections.watch(({ type, origin }) => {
-        if (type !== 'connected') return
-        this.#firstOrigin ??= origin
-        this.#hasCopies ||= origin !== this.#firstOrigin
-      }),
-    )
-  }
-
-  find({ feedID, observationsTimestamp }: Report): Observation | undefined {
-    const observation = this.#feeds.get(feedID)?.byTime.get(observationsTimestamp)
-    this.#hasCopies ||= observation !== undefined
-    return observation
-  }
-
-  /** Adds a report to an observation, by default a new one. */
-  add(report: Report, observation: Observation = this.#begin(report)): Slot {
-    const slot: Slot = {
-      report,
-      state: 'ready',
-      isChecked: false,
-      since: performance.now(),
-      copies: [],
-      observation,
-    }
-    observation.slots.push(slot)
-    return slot
-  }
-
-  /** Remembers an observation that was passed on, while it is one of the last of its feed. */
-  remember(observation: Observation): void {
-    const { passed } = this.#feedOf(observation.feedID)
-    if (passed.includes(observation)) return
-    if (passed.length === (this.#hasCopies ? REMEMBERED : 1)) this.#remove(passed.shift())
-    passed.push(observation)
-  }
-
-  /** Forgets a report that was rejected, or whose copies need no comparison. */
-  forget(slot: Slot): void {
-    const { observation } = slot
-    const { slots } = observation
-    slots.splice(slots.indexOf(slot), 1)
-    if (slots.length === 0) this.#remove(observation)
-  }
-
-  #feedOf(feedID: string): { byTime: Map<number, Observation>; passed: Observation[] } {
-    let feed = this.#feeds.get(feedID)
-    if (feed === undefined) {
-      feed = { byTime: new Map(), passed: [] }
-      this.#feeds.set(feedID, feed)
-    }
-    return feed
-  }
-
-  #begin({ feedID, observationsTimestamp: time }: Report): Observation {
-    const observation: Observation = { feedID, time, slots: [] }
-    this.#feedOf(feedID).byTime.set(time, observation)
-    return observation
-  }
-
-  #remove(observation: Observation | undefined): void {
-    if (observation === undefined) return
-    const { byTime } = this.#feedOf(observation.feedID)
-    if (byTime.get(observation.time) === observation) byTime.delete(observation.time)
-  }
-}
 
 /** What a stream's stage is made of. */
 export interface StreamStageOptions {
@@ -131,8 +33,9 @@ export interface StreamStageOptions {
 }
 
 /**
- * Passes each report on once it is verified, in the order of its feed and configuration. A copy of a verified report costs no
- * further verification; a report that differs from another of its observation is verified beside it.
+ * Passes each report on once it is verified, in the order of its feed and configuration. A copy of
+ * a verified report costs no further verification; a report that differs from another of its
+ * observation is verified beside it.
  */
 export class StreamStage {
   readonly #next: Sink
@@ -140,8 +43,8 @@ export class StreamStage {
   readonly #options: StreamStageOptions
   readonly #observations: Observations
   /**
-   * The reports of each feed and configuration that wait, in order; no queue is empty. Invented configurations do not delay the
-   * others.
+   * The reports of each feed and configuration that wait, in order; no queue is empty. Invented
+   * configurations do not delay the others.
    */
   readonly #queues = new Map<string, Slot[]>()
   #waiting = 0
@@ -152,7 +55,9 @@ export class StreamStage {
   readonly #failed = new Set<string>()
   readonly #gaps: OverflowGaps
   #pause: ReturnType<StreamScope['flow']['pause']> | undefined
-  /** What the oldest report waited for when the stream fell behind, until the stream has caught up. */
+  /**
+   * What the oldest report waited for when the stream fell behind, until the stream has caught up.
+   */
   #cause: 'signers' | 'recovery' | undefined
   /** Runs while reports wait. */
   #timer: ReturnType<typeof setInterval> | undefined
@@ -161,7 +66,7 @@ export class StreamStage {
     this.#next = next
     this.#scope = scope
     this.#options = options
-    this.#observations = new Observations(scope)
+    this.#observations = new Observations(scope, options.isDeduplicated)
     this.#gaps = createOverflowGaps(gap => scope.events.emit('gap', gap))
     scope.events.on('ending', this.#gaps.flushAll)
     scope.defer(() => this.#end())
@@ -189,7 +94,7 @@ export class StreamStage {
   }
 
   #takeOther(report: Report, observation: Observation): void {
-    const same = this.#findSame(observation, report)
+    const same = this.#observations.findSame(observation, report)
     const others = same?.copies ?? observation.slots.slice(1).map(slot => slot.report)
     if (same?.state === 'passed') this.#passCopy(report, same.report)
     else if (report.source === 'live' && !hasRoom(others, report))
@@ -202,20 +107,8 @@ export class StreamStage {
   }
 
   /**
-   * Finds the slot of the same report: with the same blob and context, whatever its signatures. Without a plugin above that
-   * drops copies, only the same bytes are the same report.
+   * Adds a slot to its queue, after the others of its observation if they are in the same queue.
    */
-  #findSame({ slots }: Observation, { fullReport }: Report): Slot | undefined {
-    for (const slot of slots) {
-      const other = slot.report.fullReport
-      if (other === fullReport) return slot
-      if (this.#options.isDeduplicated && contextOf(other) === contextOf(fullReport))
-        if (isSameBlob(other, fullReport)) return slot
-    }
-    return undefined
-  }
-
-  /** Adds a slot to its queue, after the others of its observation if they are in the same queue. */
   #enter(slot: Slot, mustCheck: boolean): void {
     const { observation, report } = slot
     this.#expect(report)
@@ -240,7 +133,10 @@ export class StreamStage {
     if (mustCheck) this.#check(slot)
   }
 
-  /** Drops a report if too many wait and a connection can't be paused: announces its gap and returns true. */
+  /**
+   * Drops a report if too many wait and a connection can't be paused: announces its gap and returns
+   * true.
+   */
   #drops(report: Report): boolean {
     // Reports that were read before a connection was paused still arrive.
     if (this.#waiting < 2 * this.#options.maxPending || this.#pause?.hasUnpausable !== true)
@@ -299,7 +195,10 @@ export class StreamStage {
     if (!isRetried(report, failure)) this.#scope.count('verificationFailed', report)
   }
 
-  /** Remembers a failed observation; false if it failed before, as `continuity` fetches it again and again. */
+  /**
+   * Remembers a failed observation; false if it failed before, as `continuity` fetches it again and
+   * again.
+   */
   #addFailure({ feedID, observationsTimestamp }: Report): boolean {
     const failed = this.#failed
     const observation = `${feedID} ${observationsTimestamp}`
@@ -329,14 +228,18 @@ export class StreamStage {
   #pass(slot: Slot): void {
     const { report, copies, observation } = slot
     slot.state = 'passed'
-    // Many fetched reports arrive at a time; they must not displace live reports whose copies are still to come.
+    // Many fetched reports arrive at a time; they must not displace live reports whose copies are
+    // still to come.
     if (report.source === 'live') this.#observations.remember(observation)
     else this.#observations.forget(slot)
     this.#passOn(report)
     for (const copy of copies.splice(0)) this.#passCopy(copy, report)
   }
 
-  /** Passes on a copy of the same bytes, which `dedup` drops. Drops another copy, as its signatures are not verified. */
+  /**
+   * Passes on a copy of the same bytes, which `dedup` drops. Drops another copy, as its signatures
+   * are not verified.
+   */
   #passCopy(copy: Report, first: Report): void {
     if (copy.fullReport === first.fullReport) this.#passOn(copy)
     else {
@@ -419,10 +322,6 @@ function ageOf(slot: Slot | undefined): number {
 /** The feed of a report, and the configuration that it names. */
 function keyOf({ feedID, fullReport }: Report): string {
   return feedID + fullReport.slice(2, 2 + DIGITS).toLowerCase()
-}
-
-function contextOf(fullReport: string): string {
-  return fullReport.slice(2, 2 + CONTEXT_DIGITS).toLowerCase()
 }
 
 /** True if a report may wait beside these others. */

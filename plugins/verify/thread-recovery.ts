@@ -150,8 +150,8 @@ function isAnswer(message: unknown, jobs: number): message is Answer {
 type ThreadOptions = Pick<CheckedVerifyOptions, 'curveLibrary' | 'workers' | 'worker'>
 
 /**
- * Recovers in threads, which are started as they are needed. Another thread takes the batches of a thread that exits. While no
- * thread can run, the caller's thread recovers.
+ * Recovers in threads, which are started as they are needed. Another thread takes the batches of a
+ * thread that exits. While no thread can run, the caller's thread recovers.
  */
 export class ThreadRecovery implements Recovery {
   readonly #options: ThreadOptions
@@ -292,7 +292,9 @@ async function endLater(starting: unknown): Promise<void> {
   } catch {}
 }
 
-/** Takes the next jobs, shared between the threads if they are few; undefined if all were cancelled. */
+/**
+ * Takes the next jobs, shared between the threads if they are few; undefined if all were cancelled.
+ */
 function takeBatch(jobs: Job[], threads: number): Batch | undefined {
   const size = Math.min(MAX_BATCH, Math.ceil(jobs.length / threads))
   const wanted: Job[] = []

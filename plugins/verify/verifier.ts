@@ -26,8 +26,8 @@ const noFacts = {
 } as const
 
 /**
- * The verifier of a client. It checks each report once, and remembers the result as long as the report is in use. Everything
- * that a check needs is loaded with the first report.
+ * The verifier of a client. It checks each report once, and remembers the result as long as the
+ * report is in use. Everything that a check needs is loaded with the first report.
  */
 export class Verifier implements ReportVerifier {
   /** The stages of streams, by their scopes. */
@@ -56,7 +56,10 @@ export class Verifier implements ReportVerifier {
     return undefined
   }
 
-  /** Checks reports; the first failure rejects and cancels the other checks. After the signal aborts, it need not settle. */
+  /**
+   * Checks reports; the first failure rejects and cancels the other checks. After the signal
+   * aborts, it need not settle.
+   */
   checkAll(reports: readonly Report[], signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       let left = reports.length
@@ -107,7 +110,10 @@ export class Verifier implements ReportVerifier {
     return check
   }
 
-  /** At the edge, what a request begins ends with the request, so each early check loads the checker. */
+  /**
+   * At the edge, what a request begins ends with the request, so each early check loads the
+   * checker.
+   */
   async #load(report: Report, check: Check): Promise<void> {
     let loaded: typeof import('./checker.js')
     try {

@@ -7,15 +7,21 @@ import { loadCurveLibrary, noCurveLibrary, recoverSigners } from './recovery.js'
 import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toError } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 
-/** Options of `verifyReport`. The answers of a function in `signers` are cached as long as that function exists. */
+/**
+ * Options of `verifyReport`. The answers of a function in `signers` are cached as long as the
+ * function exists.
+ */
 export interface VerifyReportOptions extends VerificationRules {
-  /** The feed that the report must be of. Without it, compare the `feedID` of the result with the feed you expect. */
+  /**
+   * The feed that the report must be of. Without it, compare the `feedID` of the result with the
+   * feed you expect.
+   */
   readonly feedID?: string
   /** The time of the envelope, in the feed's unit. Version 1 does not sign it. */
   readonly validFromTimestamp?: number
   /** The time of the envelope, in the feed's unit. */
   readonly observationsTimestamp?: number
-  /** Aborting it ends the wait for the source of signers. */
+  /** Aborts the wait for the source of signers. */
   readonly signal?: AbortSignal
 }
 
@@ -33,7 +39,9 @@ export interface Verification {
   readonly observationsTimestamp: number
   /** How many of the signers may be faulty. */
   readonly f: number
-  /** The addresses that signed, in the order of their signatures, `0x` and 40 digits in lower case. */
+  /**
+   * The addresses that signed, in the order of their signatures, `0x` and 40 digits in lower case.
+   */
   readonly signers: readonly string[]
 }
 
@@ -49,7 +57,7 @@ const schema = {
 /** The sources of functions, which cache their answers. */
 const sources = new WeakMap<object, SignerSource>()
 
-/** Verifies a report: the work of the public `verifyReport`, which loads it with the first call. */
+/** Does the work of the public `verifyReport`, which loads this module with its first call. */
 export async function verifyReport(
   fullReport: string,
   options: VerifyReportOptions,

@@ -1,7 +1,8 @@
 import { DIGITS } from '../../../report/full-report.js'
 import { type EthereumNode, type Log, type LogFilter, NodeFailure } from './node.js'
 
-// The part of Solidity’s ABI that the verifier contracts need. The tests compare it with viem’s and ethers’.
+// The part of Solidity’s ABI that the verifier contracts need. The tests compare it with viem’s and
+// ethers’.
 
 /** The first four bytes of a call or an error: of the hash of its name. */
 export const selectors = {
@@ -43,7 +44,10 @@ export function bytesWords(hex: string): string {
   )
 }
 
-/** Words of data that a node returned. Data that is missing, or encoded in another way, is a NodeFailure. */
+/**
+ * Words of data that a node returned. Data that is missing, or encoded in another way, is a
+ * NodeFailure.
+ */
 class Words {
   /** No whole number if the last word is cut short. */
   readonly count: number
@@ -74,7 +78,10 @@ class Words {
     return `0x${digits.slice(unused)}`
   }
 
-  /** The addresses of the list whose offset is the word `at`. The list must begin at the word `begin`. */
+  /**
+   * The addresses of the list whose offset is the word `at`. The list must begin at the word
+   * `begin`.
+   */
   addresses(at: number, begin: number): readonly string[] {
     const length = this.number(begin)
     if (this.number(at) !== WORD * begin || !(begin + length < this.count)) throw malformed()
@@ -129,7 +136,10 @@ interface Located {
 /** Whether reports are accepted, and with how many signatures less one. */
 type ConfigState = { readonly isActive: false } | { readonly isActive: true; readonly f: number }
 
-/** Reads configurations from the contracts behind an address, that of a VerifierProxy or of a Verifier, through one node. */
+/**
+ * Reads configurations from the contracts behind an address, that of a VerifierProxy or of a
+ * Verifier, through one node.
+ */
 export class ConfigReader {
   readonly #node: EthereumNode
   /** In lower case. */
@@ -145,8 +155,9 @@ export class ConfigReader {
   }
 
   /**
-   * The signers of a configuration; undefined if the contracts have no such configuration, or have deactivated it. `isWanted` is
-   * asked before each page of logs: if it is false, the search rejects, and continues from there with the next call.
+   * The signers of a configuration; undefined if the contracts have no such configuration, or have
+   * deactivated it. `isWanted` is asked before each page of logs: if it is false, the search
+   * rejects, and continues from there with the next call.
    */
   async read(
     configDigest: string,
@@ -218,9 +229,9 @@ export class ConfigReader {
   }
 
   /**
-   * Makes the verifier refuse a report without signatures: the error says whether the configuration is active, and how many
-   * signatures it needs. No function of the contract says so. Undefined for the address of a Verifier: only its proxy may call
-   * it, and it does not name the proxy.
+   * Makes the verifier refuse a report without signatures: the error says whether the configuration
+   * is active, and how many signatures it needs. No function of the contract says so. Undefined for
+   * the address of a Verifier: only its proxy may call it, and it does not name the proxy.
    */
   async #stateOf(configDigest: string, verifier: string): Promise<ConfigState | undefined> {
     if (!(await this.#isProxy())) return undefined
@@ -249,7 +260,10 @@ async function revertOf(call: Promise<string>): Promise<string> {
   throw new NodeFailure('the verifier accepted a report without signatures')
 }
 
-/** The call `verify(bytes signedReport, address sender)` with a report of no bytes and no signatures. */
+/**
+ * The call `verify(bytes signedReport, address sender)` with a report of no bytes and no
+ * signatures.
+ */
 function emptyReport(configDigest: string, sender: string): string {
   const report = [
     configDigest.slice(2),
@@ -267,7 +281,10 @@ const MAX_SAME_PARENT = 400_000
 
 type Range = readonly [from: number, to: number]
 
-/** Finds the last event that changed the signers of a configuration, in the log of a node from the block `fromBlock` on. */
+/**
+ * Finds the last event that changed the signers of a configuration, in the log of a node from the
+ * block `fromBlock` on.
+ */
 class LogSearch {
   readonly #node: EthereumNode
   readonly #fromBlock: number
@@ -327,7 +344,10 @@ class LogSearch {
     return [from, (await this.#firstBlockOf(parent + 1, from, until)) - 1]
   }
 
-  /** The first block from `low` to `high` whose number on the parent chain is at least `parent`; `high + 1` if there is none. */
+  /**
+   * The first block from `low` to `high` whose number on the parent chain is at least `parent`;
+   * `high + 1` if there is none.
+   */
   async #firstBlockOf(parent: number, low: number, high: number): Promise<number> {
     let [from, to] = [low, high + 1]
     while (from < to) {
@@ -363,9 +383,9 @@ class LogSearch {
   }
 
   /**
-   * Reads the newest page of a range. Each node accepts another number of blocks, and refuses more with another error. So the
-   * size is tried out: it shrinks if the node refuses and yet answers another question, and grows back halfway to the size that
-   * was refused.
+   * Reads the newest page of a range. Each node accepts another number of blocks, and refuses more
+   * with another error. So the size is tried out: it shrinks if the node refuses and yet answers
+   * another question, and grows back halfway to the size that was refused.
    */
   async #readPage(filter: LogFilter, from: number, to: number) {
     for (;;) {

@@ -20,22 +20,26 @@ export {
 
 /** Options of `onchainSigners`. */
 export interface OnchainSignersOptions {
-  /** Asks a node of the verifier’s network. Several must all give the same answer: one that lies is found out. */
+  /**
+   * Asks a node of the verifier’s network. Several clients must give the same answer, so a node
+   * that lies is found out.
+   */
   readonly client: EthereumClient | readonly EthereumClient[]
   /**
-   * The address of the network’s VerifierProxy, see `verifierProxies`. With that of a Verifier behind it, it can’t be asked
-   * whether a configuration was deactivated.
+   * The address of the network’s VerifierProxy, see `verifierProxies`. The address of a Verifier
+   * works too, but then a deactivated configuration is not noticed.
    */
   readonly verifier: string
   /**
-   * The block from which a log is searched that is not in the block which the contract names. That of the contract’s creation
-   * saves the node a search.
+   * The first block of a search, if the log is not in the block that the contract names. The block
+   * of the contract’s creation is best: the node then searches no earlier blocks.
    * @default 0
    */
   readonly fromBlock?: number | bigint
   /**
-   * Milliseconds after which the contract is asked again whether a configuration is still active, with the first report from
-   * then on. While no client can be reached, the last answer is used for up to 24 hours. `Infinity`: the contract is asked once.
+   * Milliseconds after which the contract is asked again whether a configuration is still active,
+   * with the first report from then on. While no client can be reached, the last answer is used for
+   * up to 24 hours. `Infinity`: the contract is asked once.
    * @default 3_600_000
    */
   readonly maxAge?: number
@@ -43,7 +47,10 @@ export interface OnchainSignersOptions {
   readonly timeout?: number
 }
 
-/** A source of signers that reads them from a verifier contract: the option `signers` of `verify` and `verifyReport`. */
+/**
+ * A source of signers that reads them from a verifier contract: the option `signers` of `verify`
+ * and `verifyReport`.
+ */
 export type OnchainSigners = (configDigest: string) => Promise<SignerSet | undefined>
 
 const HOUR = 3_600_000
@@ -51,7 +58,10 @@ const HOUR = 3_600_000
 const MAX_DIGESTS = 128
 /** Milliseconds for which an answer is used while the clients give no later one. */
 const MAX_STALE = 24 * HOUR
-/** Milliseconds for which a search goes on after the last report that waited for it: longer than any waits. */
+/**
+ * Milliseconds for which a search goes on after the last report that waited for it. A report waits
+ * 10 s at most.
+ */
 const WANTED = 15_000
 
 const schema = {
@@ -85,8 +95,9 @@ interface Asking {
 }
 
 /**
- * Finds the signers of configurations in the `ConfigSet` events of a network’s verifier contract, each when a report of it is
- * first seen. It finds none where the contract has none, or has deactivated it, and rejects where the contract can’t be read.
+ * Finds the signers of configurations in the `ConfigSet` events of a network’s verifier contract,
+ * each when a report of it is first seen. It returns undefined if the contract has no such
+ * configuration, or has deactivated it. It rejects if the contract can’t be read.
  */
 export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
   const given = readOptions('onchainSigners', options, schema)

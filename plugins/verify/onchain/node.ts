@@ -2,15 +2,16 @@ import { ValidationError } from '../../../core/errors.js'
 import { kindOf } from '../../../core/options.js'
 
 /**
- * A client of an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a provider of ethers (5 or 6) that
- * has `send`, as `JsonRpcProvider`, `WebSocketProvider` and `BrowserProvider` do.
+ * A client of an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a
+ * provider of ethers (5 or 6) that has `send`, as `JsonRpcProvider`, `WebSocketProvider` and
+ * `BrowserProvider` do.
  */
 export type EthereumClient = RequestingClient | SendingClient
 
 /** A client of viem, or a provider by EIP-1193. */
 export interface RequestingClient {
   /** Sends a JSON-RPC request, `{ method, params }`, and resolves with its result. */
-  // The types of viem’s `request` name each method that there is.
+  // The types of viem’s `request` list all methods, so no wider type fits here.
   request(args: never): Promise<unknown>
 }
 
@@ -32,7 +33,7 @@ export class NodeFailure extends Error {
   }
 }
 
-/** A log as a node sends it, checked. */
+/** A log of a node, after the checks. */
 export interface Log {
   /** The number of its block. */
   readonly block: number
@@ -51,7 +52,10 @@ export interface LogFilter {
   readonly topics: readonly [readonly string[], string]
 }
 
-/** Digits of an answer to a call, and of the data of a log: far more than any of these contracts sends. */
+/**
+ * Digits of an answer to a call, and of the data of a log: far more than any of these contracts
+ * sends.
+ */
 const MAX_DIGITS = 65_536
 const MAX_LOGS = 10_000
 
@@ -96,7 +100,10 @@ export class EthereumNode {
     return checkQuantity('eth_blockNumber', await this.#ask('eth_blockNumber', []))
   }
 
-  /** The number that contracts of the block read as `block.number`, if the chain has numbers of its own: Arbitrum. */
+  /**
+   * The number that contracts of the block read as `block.number`, if the chain has numbers of its
+   * own: Arbitrum.
+   */
   async parentBlockNumber(block: number | 'latest'): Promise<number | undefined> {
     const name = block === 'latest' ? block : toQuantity(block)
     const found = await this.#ask('eth_getBlockByNumber', [name, false])
@@ -179,7 +186,7 @@ function checkLog(value: unknown, { address, topics }: LogFilter, from: number, 
 /** Fields in which viem, ethers and wallets carry the error that the node sent. */
 const inner = ['cause', 'error', 'info', 'data', 'serverError', 'originalError'] as const
 
-/** An error, and those that it carries. */
+/** Yields an error, and the errors that it carries. */
 function* errorsIn(thrown: unknown, depth = 0): Generator<Readonly<Record<string, unknown>>> {
   if (typeof thrown !== 'object' || thrown === null || depth === 6) return
   const error = thrown as Readonly<Record<string, unknown>>

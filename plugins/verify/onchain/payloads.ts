@@ -23,14 +23,16 @@ export interface VerifierProxy {
 type Row = readonly [network: string, chainID: number | null, isTestnet: boolean, address: Hex]
 
 /**
- * The VerifierProxy of each EVM network that the service listed on 21 August 2026. Whether an address is still the right one can
- * be seen on https://docs.chain.link/data-streams/supported-networks alone.
+ * The VerifierProxy of each EVM network that the service listed on 21 August 2026. Whether an
+ * address is still the right one can be seen on
+ * https://docs.chain.link/data-streams/supported-networks alone.
  */
-// The addresses: src/features/feeds/data/StreamsNetworksData.ts of github.com/smartcontractkit/documentation at commit
-// 59e5cde702f77672c34c9cf76d27735c390a1f98 (2026-08-21), which is the table of that page. Its networks without an EVM (Aptos,
-// Canton, Solana, Stellar) are left out. The numbers of the chains: selectors.yml of
-// github.com/smartcontractkit/chain-selectors at commit 7bf600bc5765563ecc60c70548fca20e3a660928 (2026-08-11), if one name
-// there is clearly meant.
+// The addresses: src/features/feeds/data/StreamsNetworksData.ts of
+// github.com/smartcontractkit/documentation at commit 59e5cde702f77672c34c9cf76d27735c390a1f98
+// (2026-08-21), which is the table of that page. Its networks without an EVM (Aptos, Canton,
+// Solana, Stellar) are left out. The numbers of the chains: selectors.yml of
+// github.com/smartcontractkit/chain-selectors at commit 7bf600bc5765563ecc60c70548fca20e3a660928
+// (2026-08-11), if one name there is clearly meant.
 export const verifierProxies: readonly VerifierProxy[] = /* @__PURE__ */ (
   rows as unknown as readonly Row[]
 ).map(([network, chainID, isTestnet, address]) => ({
@@ -79,19 +81,24 @@ export const verifierProxyABI = [
 ] as const
 
 /**
- * What a VerifierProxy takes besides the report: the address of the token in which its fee manager is paid. Without a token it
- * is empty, which is right where `s_feeManager()` is zero.
+ * The second argument of a VerifierProxy: the address of the token in which its fee manager is
+ * paid. Without a token the payload is empty, which is right if `s_feeManager()` is zero.
  */
 export function encodeParameterPayload(feeToken?: string): Hex {
   return feeToken === undefined ? '0x' : `0x${rightWord(checkAddress('feeToken', feeToken))}`
 }
 
-/** The arguments of `verify(bytes payload, bytes parameterPayload)`. Throws ValidationError for what is no report. */
+/**
+ * The arguments of `verify(bytes payload, bytes parameterPayload)`. Throws ValidationError if the
+ * bytes are no report.
+ */
 export function verifyArgs(fullReport: string, feeToken?: string): readonly [Hex, Hex] {
   return [checkReport('fullReport', fullReport), encodeParameterPayload(feeToken)]
 }
 
-/** The arguments of `verifyBulk(bytes[] payloads, bytes parameterPayload)`. Throws ValidationError. */
+/**
+ * The arguments of `verifyBulk(bytes[] payloads, bytes parameterPayload)`. Throws ValidationError.
+ */
 export function verifyBulkArgs(
   fullReports: readonly string[],
   feeToken?: string,
@@ -103,12 +110,15 @@ export function verifyBulkArgs(
   return [payloads, encodeParameterPayload(feeToken)]
 }
 
-/** The data of a transaction or call to a VerifierProxy that verifies a report. Throws ValidationError. */
+/**
+ * The data of a transaction or call to a VerifierProxy that verifies a report. Throws
+ * ValidationError.
+ */
 export function encodeVerify(fullReport: string, feeToken?: string): Hex {
   return `${selectors.verify}${pairWords(bytesWords(verifyArgs(fullReport, feeToken)[0]), feeToken)}`
 }
 
-/** The data of one that verifies several. Throws ValidationError. */
+/** The data of a transaction or call that verifies several reports. Throws ValidationError. */
 export function encodeVerifyBulk(fullReports: readonly string[], feeToken?: string): Hex {
   const [reports] = verifyBulkArgs(fullReports, feeToken)
   const parts = reports.map(bytesWords)

@@ -127,7 +127,8 @@ export function slowSource(set: SignerSet): {
 /** Makes timers and their clock run ten times as fast until the test ends. */
 export function hurry(): void {
   const { setTimeout: start, performance: clock } = globalThis
-  const hurried = (run: () => void, ms = 0): NodeJS.Timeout => start(run, ms / 10)
+  const hurried = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout =>
+    start(run, ms / 10, ...args)
   const since = clock.now()
   const replace = (timer: unknown, performance: unknown): void =>
     void Object.defineProperties(globalThis, {
