@@ -14,7 +14,7 @@ export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
 export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { CursorStore } from './client/stores/file-cursors.js'
-export { ConnectionStatus } from './client/stream/connection/connection-status.js'
+export { ConnectionStatus } from './client/stream/stream-api.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './client/stream/options.js'
 export type {
   ConnectionDetails,

@@ -49,7 +49,7 @@ export type { ClientMetrics, OriginTotals } from './metrics.js'
 export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export { composeReport, type DataOf } from './stack.js'
-export { ConnectionStatus } from './stream/connection/connection-status.js'
+export { ConnectionStatus } from './stream/stream-api.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './stream/options.js'
 export type {
   ConnectionStatusCallback,

@@ -63,7 +63,10 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
   }
 }
 
-/** Certificates and keys as OpenSSL takes them. OpenSSL ignores text that is no certificate; this function rejects it. */
+/**
+ * Certificates and keys as OpenSSL takes them. OpenSSL ignores text that is no certificate; this
+ * function rejects it.
+ */
 function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContext {
   for (const [index, text] of (ca ?? []).entries()) {
     for (const each of blocksOf(text))
@@ -123,13 +126,17 @@ async function open(
   }
 }
 
-/** Resolves with a socket after an event of the socket. Destroys the socket if the event fails, or the signal aborts. */
+/**
+ * Resolves with a socket after an event of the socket. Destroys the socket if the event fails, or
+ * the signal aborts.
+ */
 async function settled(
   socket: Socket,
   event: Promise<unknown>,
   signal: AbortSignal,
 ): Promise<Socket> {
-  // TLS emits an alert of the peer without destroying the socket. Undici would then report the end alone.
+  // TLS emits an alert of the peer without destroying the socket. Undici would then report the end
+  // alone.
   socket.on('error', error => socket.destroy(error))
   const forget = onAbort(signal, () => socket.destroy(signal.reason))
   if (signal.aborted) socket.destroy(signal.reason)
@@ -145,7 +152,10 @@ async function settled(
   }
 }
 
-/** Has a proxy open a tunnel. The target sees nothing that the proxy is told, nor the proxy what the target is told. */
+/**
+ * Has a proxy open a tunnel. The target sees nothing that the proxy is told, nor the proxy what the
+ * target is told.
+ */
 async function openTunnel(
   proxy: ProxyServer,
   target: Target,

@@ -7,11 +7,19 @@ import { type FindProxy, parseProxies } from './proxies.js'
 /** Text in PEM, or the bytes of a file of it. */
 export type PEM = string | Uint8Array
 
-/** The authorities that TLS connections to the service trust, and the certificate that they show. */
+/**
+ * The authorities that TLS connections to the service trust, and the certificate that they show.
+ */
 export interface TLSOptions {
-  /** The certificates of the authorities to trust, in place of Node's. @default those that Node trusts */
+  /**
+   * The certificates of the authorities to trust, in place of Node's.
+   * @default those that Node trusts
+   */
   readonly ca?: PEM | readonly PEM[]
-  /** A client certificate, followed by the certificates between it and its authority. With `key`. @default none */
+  /**
+   * A client certificate, followed by the certificates between it and its authority. With `key`.
+   * @default none
+   */
   readonly cert?: PEM
   /** The private key of `cert`. */
   readonly key?: PEM
@@ -24,11 +32,15 @@ export interface TLSOptions {
 /** How the connections of requests and streams leave this machine. */
 export interface EgressOptions {
   /**
-   * The URL of a proxy, or `'env'` for those that the environment names: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.
+   * The URL of a proxy, or `'env'` for those that the environment names: HTTPS_PROXY, HTTP_PROXY,
+   * ALL_PROXY and NO_PROXY.
    * @default no proxy
    */
   readonly proxy?: string
-  /** The authorities that TLS connections trust, and the certificate that they show. @default what Node trusts, and no certificate */
+  /**
+   * The authorities that TLS connections trust, and the certificate that they show.
+   * @default what Node trusts, and no certificate
+   */
   readonly tls?: TLSOptions
 }
 

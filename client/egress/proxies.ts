@@ -12,7 +12,9 @@ export interface Target {
   readonly isSecure: boolean
 }
 
-/** A proxy. What the user is called there is a function's, so that nobody prints it with the rest. */
+/**
+ * A proxy. What the user is called there is a function's, so that nobody prints it with the rest.
+ */
 export interface ProxyServer extends Target {
   /** Without user name and password. */
   readonly url: string
@@ -33,7 +35,9 @@ export function targetOf({ protocol, hostname, port }: URL): Target {
   }
 }
 
-/** Reads the option `proxy`; undefined where it asks for the environment, and that names no proxy. */
+/**
+ * Reads the option `proxy`; undefined where it asks for the environment, and that names no proxy.
+ */
 export function parseProxies(given: unknown): FindProxy | undefined {
   const text = checkText('proxy', given)
   if (text === 'env') return proxiesOf(globalThis.process?.env ?? {})
@@ -44,8 +48,9 @@ export function parseProxies(given: unknown): FindProxy | undefined {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxies that an environment names. Of two variables that differ in case, the one in lower case wins, as for curl. One that
- * can't be used, as ALL_PROXY of SOCKS, is an error only for a target that it would be used for.
+ * The proxies that an environment names. Of two variables that differ in case, the one in lower
+ * case wins, as for curl. One that can't be used, as ALL_PROXY of SOCKS, is an error only for a
+ * target that it would be used for.
  */
 export function proxiesOf(env: Environment): FindProxy | undefined {
   function read(name: string): (() => ProxyServer) | undefined {
@@ -92,7 +97,10 @@ function readCredentials(field: string, { username, password }: URL): string | u
   }
 }
 
-/** The rules of NO_PROXY: names stand for what is below them too, addresses for themselves, `10.0.0.0/8` for a range. */
+/**
+ * The rules of NO_PROXY: names stand for what is below them too, addresses for themselves,
+ * `10.0.0.0/8` for a range.
+ */
 export function parseExceptions(list: string): (target: Target) => boolean {
   const rules = list.split(/[\s,]+/).flatMap(entry => (entry === '' ? [] : [parseRule(entry)]))
   return target => rules.some(matches => matches(normalizeHost(target.host), target.port))

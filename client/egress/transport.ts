@@ -6,7 +6,9 @@ import type { Connect } from '../transport/socket.js'
 import type { Egress } from './egress.js'
 import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
 
-/** The functions through which a client reaches the network. Without them, it uses the platform's. */
+/**
+ * The functions through which a client reaches the network. Without them, it uses the platform's.
+ */
 export interface Transport {
   readonly fetch?: Fetch | undefined
   readonly connect?: Connect | undefined

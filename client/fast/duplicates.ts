@@ -1,7 +1,10 @@
 import { copyBytes, isSame } from '../../platform/bytes.js'
 import type { Report } from '../../report/report.js'
 
-/** How far a connection is in the order of all messages: most connections bring the same messages in the same order. */
+/**
+ * How far a connection is in the order of all messages: most connections bring the same messages in
+ * the same order.
+ */
 export interface Place {
   next: number
   /** Bytes that the connection has brought before any other, since it last brought a duplicate. */
@@ -19,8 +22,8 @@ const SIZE = 512
 const PRIME = 0x0100_0193
 
 /**
- * A cache of messages and their reports. It recognises a duplicate by its bytes, so that no duplicate is parsed again. It takes
- * memory as messages come.
+ * A cache of messages and their reports. It recognises a duplicate by its bytes, so that no
+ * duplicate is parsed again. It takes memory as messages come.
  */
 export class DuplicateCache {
   /** The last messages; message `n` is at `n` modulo the size. */
@@ -61,7 +64,9 @@ export class DuplicateCache {
   }
 }
 
-/** Mixes bytes from the places where most messages end the feed id, the last signature and the time. */
+/**
+ * Mixes bytes from the places where most messages end the feed id, the last signature and the time.
+ */
 function hash(data: Uint8Array): number {
   const { length } = data
   let value = length

@@ -1,8 +1,9 @@
-// The door of the fast lane, which the tests can close. Without the fast lane, ws reads the frames, `parseFrame` and `toReport` read
-// the messages, and the same reports come, slower. docs/performance.md has what each part costs and buys.
+// The door of the fast lane, which the tests can close. Without the fast lane, ws reads the frames,
+// `parseFrame` and `toReport` read the messages, and the same reports come, slower.
+// docs/performance.md has what each part costs and buys.
 //
-// Two parts lie below, since imports go down: `platform/fast-socket.ts` reads messages from the socket before ws, and
-// `report/digits/` decodes hexadecimal digits with WebAssembly.
+// Two parts lie below, since imports go down: `platform/fast-socket.ts` reads messages from the
+// socket before ws, and `report/digits/` decodes hexadecimal digits with WebAssembly.
 import { type DecoderTable, Report } from '../../report/report.js'
 import type { FeedState } from '../stream/feeds.js'
 import type { OriginTraffic } from '../stream/stream-api.js'
@@ -16,7 +17,10 @@ export interface MessageSource {
   readonly place: Place
 }
 
-/** Reads a message in the service's form, and counts its report for the feed. Returns undefined for any other message. */
+/**
+ * Reads a message in the service's form, and counts its report for the feed. Returns undefined for
+ * any other message.
+ */
 export type FastReader = (data: Uint8Array, source: MessageSource) => Report | undefined
 
 /** The fast lane of all streams. */

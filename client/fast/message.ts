@@ -1,5 +1,5 @@
-// Reads a message as the service writes it, in the bytes where it lies. The same report comes of `parseFrame` and `toReport`, which
-// read every other message, for two and a half times the work.
+// Reads a message as the service writes it, in the bytes where it lies. The same report comes of
+// `parseFrame` and `toReport`, which read every other message, for two and a half times the work.
 import { readText } from '../../platform/bytes.js'
 import { buffer, characters } from '../../report/digits/digits.js'
 import { feedVersion } from '../../report/feed-id.js'
@@ -13,7 +13,10 @@ import {
 import { type DecoderTable, Report } from '../../report/report.js'
 import type { FeedState } from '../stream/feeds.js'
 
-/** ASCII text as 32-bit numbers of four characters each. The last number may overlap the number before it. */
+/**
+ * ASCII text as 32-bit numbers of four characters each. The last number may overlap the number
+ * before it.
+ */
 interface Text {
   readonly length: number
   readonly words: Int32Array
@@ -30,7 +33,10 @@ const [E, U, A, B] = [101, 117, 97, 98] as const
 /** Digits of the longest safe integer. */
 const TIME_DIGITS = 16
 
-/** The fields of the last message. A place counts from the buffer's start to the first digit after 0x; a missing field has 0. */
+/**
+ * The fields of the last message. A place counts from the buffer's start to the first digit after
+ * 0x; a missing field has 0.
+ */
 const fields = {
   feedAt: 0,
   reportAt: 0,
@@ -46,8 +52,9 @@ let at: number
 let end: number
 
 /**
- * Finds the fields of a message of `length` bytes in the buffer: `{"report":{…}}` without spaces and escapes. Returns undefined
- * for a message in any other form. The next call overwrites the result.
+ * Finds the fields of a message of `length` bytes in the buffer: `{"report":{…}}` without spaces
+ * and escapes. Returns undefined for a message in any other form. The next call overwrites the
+ * result.
  */
 function scanMessage(length: number): Readonly<typeof fields> | undefined {
   if (scan(length)) return fields
@@ -113,7 +120,10 @@ function skipByte(byte: number): boolean {
   return true
 }
 
-/** Goes to the quote after the report. A report is whole words long, and mostly as long as the previous report. */
+/**
+ * Goes to the quote after the report. A report is whole words long, and mostly as long as the
+ * previous report.
+ */
 function skipReport(): void {
   const start = at
   at = start + fields.reportLength
@@ -148,13 +158,21 @@ function textOf(text: string): Text {
 /** 32-bit numbers in the digits of a feed id. */
 const WORDS = DIGITS / 4
 
-/** Finds feeds by the digits of their ids in the buffer, and makes a string of each id only once. */
+/**
+ * Finds feeds by the digits of their ids in the buffer, and makes a string of each id only once.
+ */
 class FeedIndex {
   readonly #feeds: ReadonlyMap<string, FeedState>
-  /** Places in the two lists below, by a hash of the last digits. Of two feeds with one hash, the later is found faster. */
+  /**
+   * Places in the two lists below, by a hash of the last digits. Of two feeds with one hash, the
+   * later is found faster.
+   */
   readonly #places = new Map<number, number>()
   readonly #known: FeedState[] = []
-  /** The ids of the known feeds, one after the other: one array needs fewer fetches from memory than many. */
+  /**
+   * The ids of the known feeds, one after the other: one array needs fewer fetches from memory than
+   * many.
+   */
   #digits = new Int32Array(16 * WORDS)
 
   constructor(feeds: ReadonlyMap<string, FeedState>) {
@@ -202,8 +220,9 @@ class FeedIndex {
 }
 
 /**
- * Makes a reader of messages. For a message in the service's form, the reader counts a report for its feed and returns it. For any
- * other message, valid or not, it returns undefined. It reads each digit once, in place, and makes no strings but the report's.
+ * Makes a reader of messages. For a message in the service's form, the reader counts a report for
+ * its feed and returns it. For any other message, valid or not, it returns undefined. It reads each
+ * digit once, in place, and makes no strings but the report's.
  */
 export function createMessageReader(
   feeds: ReadonlyMap<string, FeedState>,

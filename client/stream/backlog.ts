@@ -3,7 +3,7 @@ import { setImmediate } from '../../platform/globals.js'
 import type { Gap } from '../../report/gap.js'
 import { createOverflowGaps } from '../../report/overflow-gaps.js'
 import { onAcknowledge, type Report } from '../../report/report.js'
-import type { FlowControl } from './connection/flow-control.js'
+import type { FlowControl } from './connection/connections.js'
 import type { CheckedStreamOptions, OverflowPolicy } from './options.js'
 
 /** The stream, as its backlog calls it. */

@@ -3,7 +3,7 @@ import { feedResolution, parseFeedID } from '../../report/feed-id.js'
 import { markNewest, type Report } from '../../report/report.js'
 import type { Status } from '../contract/status.js'
 import { GRACE } from '../present.js'
-import type { FlowControl } from './connection/flow-control.js'
+import type { FlowControl } from './connection/connections.js'
 
 /** One feed of a stream. */
 export interface FeedState {

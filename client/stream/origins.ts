@@ -1,6 +1,6 @@
 import { originIDOf } from '../../report/report.js'
 import type { ConnectionStatus } from '../contract/status.js'
-import type { Registry } from './connection/registry.js'
+import type { Registry } from './connection/connections.js'
 import type { OriginMetrics, OriginTraffic } from './stream-api.js'
 
 /** The traffic of a stream's origins. */

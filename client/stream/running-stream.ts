@@ -12,9 +12,9 @@ import type { Totals } from '../metrics.js'
 import type { Present } from '../present.js'
 import { composeReport } from '../stack.js'
 import { Backlog, type BacklogOwner } from './backlog.js'
-import { createFlowControl } from './connection/flow-control.js'
-import type { RegisteredConnection } from './connection/registry.js'
-import { createStreamConnections, type StreamConnections } from './connection/stream-connections.js'
+import { FlowControl } from './connection/connections.js'
+import type { RegisteredConnection } from './connection/connections.js'
+import { StreamConnections } from './connection/connections.js'
 import { Cursors } from './cursors.js'
 import type { StreamHandlers } from './events.js'
 import { type Feeds, placeNewest } from './feeds.js'
@@ -22,13 +22,9 @@ import type { Lifecycle } from './lifecycle.js'
 import type { CheckedStreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
 import { createScopeEvents } from './scope-events.js'
-import {
-  createRunningShards,
-  type RunningShards,
-  type ShardsParts,
-} from './shards/running-shards.js'
 import type { Shard } from './shards/shard.js'
-import { createSubscription, type Subscription } from './shards/subscription.js'
+import type { ShardsParts } from './shards/shards.js'
+import { Subscription, type SubscriptionParts } from './shards/subscription.js'
 import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
 
 /** What a stream needs of its client. */
@@ -77,9 +73,8 @@ export class RunningStream<Data> implements BacklogOwner {
   readonly #hooks: Plugins
   readonly #events: ScopeEvents
   readonly #origins: ReturnType<typeof createOrigins>
-  readonly #flowControl = createFlowControl()
+  readonly #flowControl = new FlowControl()
   readonly #connections: StreamConnections<Shard>
-  readonly #shards: RunningShards
   readonly #cursors: Cursors | undefined
   readonly #scope: StreamScope
   /** The bottom of the stack. */
@@ -137,14 +132,14 @@ export class RunningStream<Data> implements BacklogOwner {
         earliest: feedID => this.backlog.earliest(feedID),
       })
     handlers.attach(this.backlog, events)
-    this.#connections = createStreamConnections<Shard>(log, {
+    this.#connections = new StreamConnections<Shard>(log, {
       onUp: () => this.#up(),
       onDown: () => this.#down(),
       onAllLost: () => handlers.emit('all-connections-lost'),
     })
     this.#scope = this.#createScope(client)
     this.#sink = composeReport(plugins, this.#deliver, this.#scope)
-    this.#shards = createRunningShards({
+    const shards: Omit<ShardsParts, 'onRejected'> = {
       ...options,
       scope: this.#scope,
       connections: this.#connections,
@@ -171,14 +166,11 @@ export class RunningStream<Data> implements BacklogOwner {
         sink: this.#sink,
         fail: error => events.emit('error', error),
       },
-      onRejected: (shard, error) => this.subscription.reject(shard, error),
       onEnded: error => this.#end(error),
-    })
-    this.subscription = createSubscription({
+    }
+    const subscription: SubscriptionParts = {
       ...limits,
       feeds,
-      shards: this.#shards,
-      signal: life.signal,
       connected: life.opened,
       onChange: (type, feedIDs) => {
         // A gap that was open when the feed was subscribed to before does not hold its cursor any more.
@@ -186,9 +178,8 @@ export class RunningStream<Data> implements BacklogOwner {
           for (const feedID of feedIDs) this.#cursors?.limit(feedID, undefined)
         events.emit('status', { type, feedIDs })
       },
-      onRejected: error => events.emit('error', error),
-      onFailed: error => this.#shards.endAll(error),
-    })
+    }
+    this.subscription = new Subscription(subscription, shards)
     feeds.watch(options.staleAfter, this.#flowControl, status => events.emit('status', status))
   }
 
@@ -202,7 +193,7 @@ export class RunningStream<Data> implements BacklogOwner {
       this.#end(asError(thrown))
     }
     const { failure } = this.#life
-    if (failure !== undefined) this.#shards.endAll(failure)
+    if (failure !== undefined) this.subscription.shards.endAll(failure)
   }
 
   /** The stream was closed: resolves when nothing of it is left, or has taken too long. */
@@ -270,7 +261,7 @@ export class RunningStream<Data> implements BacklogOwner {
   overflowed(error: DataStreamsError, report?: Report): void {
     if (report !== undefined) this.#leaveToAnother(report)
     this.#life.beginFailure(error)
-    this.#shards.endAll(error)
+    this.subscription.shards.endAll(error)
   }
 
   /** The top of the stack: counts a report and gives it to the backlog. */

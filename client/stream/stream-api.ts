@@ -5,7 +5,7 @@ import type { Report } from '../../report/report.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
 import type {
   ConnectionFacts,
-  ConnectionStatus,
+  ConnectionStatus as Name,
   ReconnectingInfo,
   Status,
 } from '../contract/status.js'
@@ -223,3 +223,37 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
 
 /** Called once per change of a connection's state. */
 export type ConnectionStatusCallback = (isConnected: boolean, host: string, origin: string) => void
+
+/** Where a connection stands. */
+export const ConnectionStatus: {
+  /** Not open: before the first attempt, or just lost. */
+  readonly DISCONNECTED: 'disconnected'
+  /** An attempt to open it is under way. */
+  readonly CONNECTING: 'connecting'
+  /** Open. */
+  readonly CONNECTED: 'connected'
+  /** Lost or not to be had; the next attempt is scheduled. */
+  readonly RECONNECTING: 'reconnecting'
+  /** Given up for good. */
+  readonly FAILED: 'failed'
+} = Object.freeze({
+  DISCONNECTED: 'disconnected',
+  CONNECTING: 'connecting',
+  CONNECTED: 'connected',
+  RECONNECTING: 'reconnecting',
+  FAILED: 'failed',
+})
+/** Where a connection stands. */
+export type ConnectionStatus = Name
+export declare namespace ConnectionStatus {
+  /** Not connected, and not about to be. */
+  type DISCONNECTED = 'disconnected'
+  /** The first attempt to open it is under way. */
+  type CONNECTING = 'connecting'
+  /** Open. */
+  type CONNECTED = 'connected'
+  /** Lost or not to be had, and tried again. */
+  type RECONNECTING = 'reconnecting'
+  /** Given up for good. */
+  type FAILED = 'failed'
+}

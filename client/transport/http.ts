@@ -26,7 +26,10 @@ export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswe
 
 let ky: typeof import('ky').default | undefined
 
-/** Sends requests through a fetch that is given, or else through ky. Redirects are not followed: the signature covers the URL. */
+/**
+ * Sends requests through a fetch that is given, or else through ky. Redirects are not followed: the
+ * signature covers the URL.
+ */
 export function createHttp(fetch: Fetch = fetchThroughKy): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
     const response = await fetch(url, {
@@ -47,10 +50,16 @@ export function createHttp(fetch: Fetch = fetchThroughKy): Http {
   }
 }
 
-/** Without ky's retries, timeout and errors: a retry would send a stale signature, and the other two are `createSend`'s. */
+/**
+ * Without ky's retries, timeout and errors: a retry would send a stale signature, and the other two
+ * are `createSend`'s.
+ */
 const plain = { retry: 0, timeout: false, throwHttpErrors: false } as const
 
-/** ky; or the platform's fetch where the globals are a browser's, as under jsdom, and lack what ky needs. */
+/**
+ * ky; or the platform's fetch where the globals are a browser's, as under jsdom, and lack what ky
+ * needs.
+ */
 async function fetchThroughKy(...[url, init]: Parameters<Fetch>): Promise<Response> {
   if (globalThis.Request === undefined || globalThis.fetch === undefined)
     return (await platformFetch())(url, init)
@@ -76,7 +85,10 @@ function isResponse(given: unknown): given is Response {
   )
 }
 
-/** An error status says enough by itself: a body that is longer or slower than this is not worth waiting for. */
+/**
+ * An error status says enough by itself: a body that is longer or slower than this is not worth
+ * waiting for.
+ */
 export const MAX_REFUSAL_BYTES = 65_536
 /** In milliseconds. */
 export const REFUSAL_TIMEOUT = 1000

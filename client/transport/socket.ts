@@ -16,7 +16,10 @@ export type {
   Upgrade,
 } from '../../platform/socket.js'
 
-/** Opens a WebSocket of the platform: on Node through ws, over a socket of `openSocket` if there is one. */
+/**
+ * Opens a WebSocket of the platform: on Node through ws, over a socket of `openSocket` if there is
+ * one.
+ */
 export function connectSocket(
   upgrade: Upgrade,
   events: SocketEvents,

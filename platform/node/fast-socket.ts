@@ -1,5 +1,5 @@
-// Reads messages from the bytes of a socket, before ws. ws takes as long for a frame as all the rest of the client does. The door of
-// `client/fast/` says whether a connection goes this way.
+// Reads messages from the bytes of a socket, before ws. ws takes as long for a frame as all the
+// rest of the client does. The door of `client/fast/` says whether a connection goes this way.
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
@@ -10,8 +10,8 @@ const NONE: Buffer = Buffer.alloc(0)
 type Take = (bytes: Uint8Array) => void
 
 /**
- * A stream between a socket and ws. ws reads from it the answer to the upgrade, and later every frame but messages in plain frames.
- * Those are read where they lie.
+ * A stream between a socket and ws. ws reads from it the answer to the upgrade, and later every
+ * frame but messages in plain frames. Those are read where they lie.
  */
 export class FastSocket extends Duplex {
   readonly #maxMessageBytes: number
@@ -143,10 +143,16 @@ export interface Opening {
 type Options = net.TcpNetConnectOpts & tls.ConnectionOptions
 type Opened = (error: unknown, stream?: Duplex) => void
 
-/** Bytes of the one buffer for all reads of a socket: a new buffer for each read would be most of the garbage. */
+/**
+ * Bytes of the one buffer for all reads of a socket: a new buffer for each read would be most of
+ * the garbage.
+ */
 const READ_BYTES = 65_536
 
-/** Returns the option `createConnection` of ws, which node:http calls: it returns a stream, or calls back with a stream. */
+/**
+ * Returns the option `createConnection` of ws, which node:http calls: it returns a stream, or calls
+ * back with a stream.
+ */
 export function connectionsOf(opening: Opening): typeof net.createConnection | undefined {
   const { isSecure, fast, openSocket, signal } = opening
   if (fast === undefined && openSocket === undefined) return undefined
@@ -189,8 +195,9 @@ const UPGRADED = 'HTTP/1.1 101'
 const INTERIM = 'HTTP/1.1 1'
 
 /**
- * Makes a reader of the answer to an upgrade. It hands over the bytes as they come. Behind the head of an answer 101 it calls
- * `upgraded` with the bytes that follow. Behind the head of any other final answer it hands over all bytes to the end.
+ * Makes a reader of the answer to an upgrade. It hands over the bytes as they come. Behind the head
+ * of an answer 101 it calls `upgraded` with the bytes that follow. Behind the head of any other
+ * final answer it hands over all bytes to the end.
  */
 function createAnswerReader(
   handOver: (bytes: Uint8Array) => void,
@@ -230,7 +237,10 @@ function createAnswerReader(
 export interface FrameEvents {
   /** A whole message in one frame, unmasked and uncompressed. */
   message(data: Uint8Array): void
-  /** The next bytes of every other frame: control frames, fragments, and frames that break the protocol. */
+  /**
+   * The next bytes of every other frame: control frames, fragments, and frames that break the
+   * protocol.
+   */
   other(bytes: Uint8Array): void
   /** True while the receiver of `other` has bytes left to take. */
   isBehind(): boolean
@@ -269,8 +279,9 @@ function readHead(bytes: Uint8Array, at: number, end: number): boolean {
 }
 
 /**
- * Makes a reader of the frames that a server sends (RFC 6455, section 5.2), in chunks of any size. It reads a message of up to
- * `maxMessageBytes` in one plain frame where it lies. All other bytes go to ws in their order: ws decides what breaks the protocol.
+ * Makes a reader of the frames that a server sends (RFC 6455, section 5.2), in chunks of any size.
+ * It reads a message of up to `maxMessageBytes` in one plain frame where it lies. All other bytes
+ * go to ws in their order: ws decides what breaks the protocol.
  */
 export function createFrameReader(
   maxMessageBytes: number,
@@ -281,7 +292,10 @@ export function createFrameReader(
   let left = 0
   let isInFragments = false
   let isClosed = false
-  /** The chunk had a frame that ws may reject, and ws says so after the chunk: ws gets the rest of the chunk too. */
+  /**
+   * The chunk had a frame that ws may reject, and ws says so after the chunk: ws gets the rest of
+   * the chunk too.
+   */
   let isDoubtful = false
 
   /** Whether the frame at `at`, after `readHead`, is a message that can be read where it lies. */
@@ -363,7 +377,10 @@ class CutFrame {
   bytes: Uint8Array = new Uint8Array(4096)
   length = 0
 
-  /** Adds the bytes at `at` of a chunk, up to a length of `size`. Returns the place behind these bytes. */
+  /**
+   * Adds the bytes at `at` of a chunk, up to a length of `size`. Returns the place behind these
+   * bytes.
+   */
   extend(chunk: Uint8Array, at: number, size: number): number {
     const until = Math.min(at + size - this.length, chunk.length)
     const length = this.length + until - at

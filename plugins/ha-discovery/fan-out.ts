@@ -80,7 +80,8 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     }
     branch.hasEnded = true
     const error = asError(branch.failure)
-    // The feeds caused the error and not the origin: the others continue until another call has taken over.
+    // The feeds caused the error and not the origin: the others continue until another call has
+    // taken over.
     if (rejectedFeeds(error).length > 0) return end(error)
     if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
     if (isOver()) end(allFailed(branches))
@@ -115,8 +116,8 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
 }
 
 /**
- * Emits an error once when connections to some of the origins fail, and once when fewer are open than redundancy needs. The caller
- * calls `joined` with each new origin.
+ * Emits an error once when connections to some of the origins fail, and once when fewer are open
+ * than redundancy needs. The caller calls `joined` with each new origin.
  */
 function watchRedundancy(
   { connections, events, defer }: StreamScope,

@@ -7,7 +7,10 @@ export { parseOrigins } from './parse-origins.js'
 export interface HaDiscoveryOptions {
   /** Milliseconds a connection may take to open. @default 10000 */
   readonly connectTimeout?: number
-  /** Milliseconds between two requests for the list of origins. After a reconnection they are fewer. @default 600000 */
+  /**
+   * Milliseconds between two requests for the list of origins. After a reconnection they are fewer.
+   * @default 600000
+   */
   readonly refreshInterval?: number
   /** Milliseconds between the first attempts for two origins. @default 100 */
   readonly stagger?: number
@@ -21,9 +24,9 @@ const schema = {
 } satisfies Schema<HaDiscoveryOptions>
 
 /**
- * Opens one connection per origin of the service, each with its own retry, and follows the list as origins come and go. Several
- * URLs in `wsEndpoint` are the list. Otherwise a signed `HEAD /` requests the list from the service. If that fails, the stream uses
- * its one URL.
+ * Opens one connection per origin of the service, each with its own retry, and follows the list as
+ * origins come and go. Several URLs in `wsEndpoint` are the list. Otherwise a signed `HEAD /`
+ * requests the list from the service. If that fails, the stream uses its one URL.
  */
 export function haDiscovery(options?: HaDiscoveryOptions): Plugin<never> {
   const settings = readOptions('haDiscovery', options, schema)

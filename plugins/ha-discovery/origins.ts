@@ -49,7 +49,10 @@ async function followList(fanOut: FanOut, call: StreamCall, settings: Settings):
   }
 }
 
-/** Leaves an origin that is no longer listed once a listed origin is open, or when there are too many. */
+/**
+ * Leaves an origin that is no longer listed once a listed origin is open, or when there are too
+ * many.
+ */
 function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly StreamCall[]): void {
   const names = new Set(listed.map(call => connectionFacts(call).origin))
   const isOpen = (origin: string) => (scope.connections.of(origin)?.open ?? 0) > 0
@@ -67,7 +70,10 @@ interface Found {
   readonly isDueSoon: boolean
 }
 
-/** Makes a call per origin. Without a list it uses the configured URL at first, and later keeps the known calls. */
+/**
+ * Makes a call per origin. Without a list it uses the configured URL at first, and later keeps the
+ * known calls.
+ */
 async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
   const { scope, url, urls } = call
   const { connectTimeout } = settings

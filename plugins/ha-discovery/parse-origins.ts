@@ -4,8 +4,9 @@ import { ValidationError } from '../../core/errors.js'
 export const MAX_ORIGINS = 16
 
 /**
- * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An id is sent as a header and shown:
- * ids with unsafe characters and ids that repeat a secret are dropped. Throws if no id is left.
+ * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An
+ * id is sent as a header and shown: ids with unsafe characters and ids that repeat a secret are
+ * dropped. Throws if no id is left.
  */
 export function parseOrigins(
   header: string | null,

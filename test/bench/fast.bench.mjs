@@ -23,7 +23,7 @@ const {
 } = await fromSource(
   'client/fast/index',
   'client/fast/message',
-  'client/stream/intake/intake',
+  'client/stream/intake',
   'platform/bytes',
   'platform/socket',
   'report/decoder-table',

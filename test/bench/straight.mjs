@@ -11,7 +11,7 @@ const {
   toReport,
   allDecoders,
 } = await fromSource(
-  'client/stream/intake/intake',
+  'client/stream/intake',
   'client/fast/message',
   'report/decoder-table',
   'report/envelope',

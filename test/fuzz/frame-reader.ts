@@ -1,10 +1,9 @@
 // Messages as a stream takes them off the wire, without the bound on how many of its errors are events.
 
-import { fastLane } from '../../client/fast/index.js'
 import { createCounters } from '../../client/metrics.js'
 import { Present } from '../../client/present.js'
 import { Feeds } from '../../client/stream/feeds.js'
-import { createIntake, type Source } from '../../client/stream/intake/intake.js'
+import { Intake, type Source } from '../../client/stream/intake.js'
 import { createOrigins } from '../../client/stream/origins.js'
 import { createDecoderTable } from '../../report/decoder-table.js'
 import type { Report } from '../../report/report.js'
@@ -19,14 +18,13 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
   const subscribed = new Feeds()
   subscribed.add(feeds)
   const table = createDecoderTable([])
-  const receive = createIntake({
+  const intake = new Intake({
     table,
     log: {},
     now: Date.now,
     counters: createCounters(),
     feeds: subscribed.states,
     present: new Present(Date.now, () => undefined),
-    readFast: fastLane?.createReader(subscribed.states, table),
     sink: add,
     fail: add,
   })
@@ -34,9 +32,9 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
   const source: Source = {
     origin,
     traffic: createOrigins().of(origin),
-    carried: feeds,
+    feedIDs: feeds,
     place: { next: 0, lead: 0 },
-    rejections: { add, drop: () => undefined as never, end: () => undefined },
+    rejections: { add, drop: () => undefined as never },
     junk: 0,
     lastReportAt: 0,
   }
@@ -44,7 +42,7 @@ export function openFrameReader(feeds: readonly string[]): { read(data: Uint8Arr
     read(data) {
       outcomes = []
       source.junk = 0
-      receive(data, source)
+      intake.receive(data, source)
       if (outcomes.length > 1) throw new Error(`a message came to ${outcomes.length} events`)
       return outcomes[0]
     },

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import type { RequestCall } from '../../client/contract/call.js'
 import { errorFromAnswer, parseRetryAfter } from '../../client/request/http-error.js'
-import { parseFrame } from '../../client/stream/intake/intake.js'
+import { parseFrame } from '../../client/stream/intake.js'
 import { parseCiphertext, parsePublicKey } from '../../crypto/tdh2/index.js'
 import { parseBase64 } from '../../packages/confidential-http/request/fields.js'
 import { parseDuration } from '../../packages/confidential-http/request/duration.js'

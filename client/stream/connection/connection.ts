@@ -1,231 +1,345 @@
 import { createDeferred, onAbort } from '../../../core/async.js'
 import { asError, foreignCause, isError, isStreamsError } from '../../../core/errors.js'
+import type { Log } from '../../../core/log.js'
 import {
+  connectionFacts,
   describeCall,
   type StreamCall,
   type StreamEnd,
   type StreamReply,
 } from '../../contract/call.js'
 import { WebSocketError } from '../../contract/errors.js'
-import type { ConnectionFacts } from '../../contract/status.js'
+import type { StreamScope } from '../../contract/scope.js'
+import type { ConnectionChange, ConnectionFacts } from '../../contract/status.js'
 import { adviseOn } from '../../network-reason.js'
 import type { Present } from '../../present.js'
 import { errorFromAnswer } from '../../request/http-error.js'
 import type { Connect, Socket } from '../../transport/socket.js'
-import { startCloseHandshake } from './close-handshake.js'
-import type { FlowControl } from './flow-control.js'
-import { type Heartbeat, startHeartbeat } from './heartbeat.js'
+import { type Intake, Rejections, type Source } from '../intake.js'
+import type { Origins } from '../origins.js'
+import type { OriginTraffic } from '../stream-api.js'
+import type { FlowControl, Pausable } from './connections.js'
+import { Heartbeat, type HeartbeatOptions, type Watched } from './heartbeat.js'
 
-/** How connections are opened and kept. */
-export interface ConnectionOptions {
+/** How a stream opens its connections. */
+export interface ConnectionOptions extends HeartbeatOptions {
   readonly connect: Connect
-  /** The wall clock, in milliseconds. */
-  readonly now: () => number
-  /** Milliseconds between two pings. */
-  readonly pingInterval: number
-  /** Unanswered pings in a row, before the connection counts as dead. */
-  readonly missedPings: number
   readonly compression: boolean
   readonly maxMessageBytes: number
-  readonly flowControl?: FlowControl
+  readonly flowControl: FlowControl
   /** Learns of the date of each answer. */
-  readonly present?: Present
+  readonly present: Present
 }
 
-/** What a connection brings. */
-export interface ConnectionEvents {
-  /** It is open. `fail` closes it, unless it is closing already. */
-  opened(fail: (error: Error) => void): void
-  /** A ping was answered, after so many milliseconds. */
-  answered(roundTripMs: number): void
-  /** True where another connection should be read first; the reason to drop the connection, where there is one. */
-  message(data: Uint8Array): boolean | Error
+/** What the connections of a stream share. */
+export interface StreamOfConnections {
+  readonly connection: ConnectionOptions
+  /** The most connections at once. */
+  readonly maxConnections: number
+  /** How many sockets there are. */
+  readonly sockets: { open: number }
+  readonly scope: StreamScope
+  readonly origins: Origins
+  readonly intake: Intake
+}
+
+/** The shard that a connection belongs to. */
+export interface ShardOfConnection {
+  readonly feedIDs: readonly string[]
+  /** The stream has ended: messages are dropped. */
+  readonly isOver: boolean
+  change(change: ConnectionChange): void
 }
 
 /**
- * Opens one connection: resolves once it is open, rejects when it can't be opened. When `call.signal` aborts, it goes
- * through the close handshake, and what still comes until then is taken.
+ * Milliseconds without a message, before a stream stops waiting for the peer's answer to the close
+ * handshake.
  */
-export function openConnection(
-  call: StreamCall,
-  facts: ConnectionFacts,
-  options: ConnectionOptions,
-  events: ConnectionEvents,
-): Promise<StreamReply> {
-  const { log } = call.scope
-  const opened = createDeferred<StreamReply>()
-  const ended = createDeferred<StreamEnd>()
-  const deadline = setTimeout(timeOut, call.connectTimeout)
-  let socket: Socket | undefined
-  let heartbeat: Heartbeat | undefined
-  const startedAt = performance.now()
-  let openedAt: number | undefined
-  let failure: Error | undefined
-  let isPaused = false
-  /** What was sent before the peer learns of the closing is still good. */
-  let isClosing = false
-  let stopHandshake = (): void => {}
-  let leaveFlowControl = (): void => {}
-  const forget = onAbort(call.signal, close)
+const QUIET = 300
+/** Milliseconds that the close handshake may take in all: fewer than a stream has to close. */
+const MAX_HANDSHAKE = 800
+/** Checks in `QUIET`: a busy process may have read nothing before the first. */
+const CHECKS = 3
 
-  function isOver(): boolean {
-    return openedAt === undefined ? opened.isSettled : ended.isSettled
+/**
+ * One connection of a shard, and the source of its messages. When the signal of its call aborts, it
+ * goes through the close handshake, and takes the messages that come until then.
+ */
+export class Connection implements Source, Watched, Pausable {
+  readonly facts: ConnectionFacts
+  readonly origin: string
+  readonly traffic: OriginTraffic
+  readonly feedIDs: readonly string[]
+  readonly place: Source['place'] = { next: 0, lead: 0 }
+  readonly rejections: Rejections
+  junk = 0
+  lastReportAt = 0
+  socket: Socket | undefined
+  isPaused = false
+  canPause = false
+  readonly #call: StreamCall
+  readonly #shard: ShardOfConnection
+  readonly #stream: StreamOfConnections
+  readonly #options: ConnectionOptions
+  readonly #intake: Intake
+  readonly #log: Log
+  readonly #opened = createDeferred()
+  readonly #ended = createDeferred<StreamEnd>()
+  #heartbeat: Heartbeat | undefined
+  readonly #startedAt = performance.now()
+  /** By the monotonic clock. */
+  #openedAt: number | undefined
+  /** By the wall clock. */
+  #openedOn = 0
+  #failure: Error | undefined
+  /** Messages that the peer sent before it learns of the closing are still good. */
+  #isClosing = false
+  #deadline: ReturnType<typeof setTimeout> | undefined
+  #handshake: ReturnType<typeof setInterval> | undefined
+  #forget: (() => void) | undefined
+
+  constructor(call: StreamCall, shard: ShardOfConnection, stream: StreamOfConnections) {
+    const { scope, origins, connection, intake } = stream
+    this.facts = connectionFacts(call)
+    this.origin = this.facts.origin
+    this.traffic = origins.of(this.origin)
+    this.feedIDs = shard.feedIDs
+    this.rejections = new Rejections(this.facts, scope.log, error =>
+      scope.events.emit('error', error),
+    )
+    this.#call = call
+    this.#shard = shard
+    this.#stream = stream
+    this.#options = connection
+    this.#intake = intake
+    this.#log = call.scope.log
   }
 
-  function timeOut(): void {
-    const message = `${describeCall(call)}: no connection to ${facts.host} within ${call.connectTimeout} ms`
-    log.warn?.(`connection to ${facts.host} timed out after ${call.connectTimeout} ms`, {
-      ...facts,
-    })
-    fail(new WebSocketError(message, { code: 'WS_CONNECT' }))
+  /** Resolves once the connection is open. Rejects if it can't be opened. */
+  async open(): Promise<StreamReply> {
+    const { facts } = this
+    this.#shard.change({ type: 'connecting', ...facts })
+    let hasSocket = false
+    try {
+      this.#takeSocket()
+      hasSocket = true
+      this.#connect()
+      await this.#opened.promise
+    } catch (thrown) {
+      if (hasSocket) this.#stream.sockets.open--
+      this.#shard.change({ type: 'disconnected', wasOpen: false, error: asError(thrown), ...facts })
+      throw thrown
+    }
+    return { kind: 'stream', ended: this.#ended.promise.then(end => this.#leave(end)) }
   }
 
-  function fail(error: Error): void {
-    failure ??= error
-    if (socket === undefined) end(undefined, undefined)
-    else socket.terminate()
+  /** Closes the connection as if it had failed, if it is open. */
+  reset(): void {
+    if (this.#openedAt === undefined || this.#failure !== undefined || this.#isOver) return
+    const { host } = this.facts
+    this.fail(
+      new WebSocketError(`connection lost: ${host} brings no reports, though the service has some`),
+    )
   }
 
-  function failOpen(error: Error): void {
-    if (failure === undefined && !isOver()) fail(error)
+  fail(error: Error): void {
+    this.#failure ??= error
+    if (this.socket === undefined) this.#end(undefined, undefined)
+    else this.socket.terminate()
   }
 
-  function close(): void {
-    const reason = asError(call.signal.reason)
-    if (socket === undefined || openedAt === undefined) {
-      fail(reason)
+  answered(roundTripMs: number): void {
+    this.traffic.roundTripMs = roundTripMs
+  }
+
+  log(message: string): void {
+    this.#log.connection?.(message, { ...this.facts })
+  }
+
+  pause(): void {
+    this.isPaused = this.canPause
+    if (this.canPause) this.socket?.pause?.()
+  }
+
+  resume(): void {
+    this.isPaused = false
+    // From now on the peer has its full time to answer.
+    if (this.#heartbeat !== undefined) this.#heartbeat.signs++
+    if (this.#failure === undefined) this.socket?.resume?.()
+  }
+
+  get #isOver(): boolean {
+    return this.#openedAt === undefined ? this.#opened.isSettled : this.#ended.isSettled
+  }
+
+  #takeSocket(): void {
+    const { sockets, maxConnections } = this.#stream
+    if (sockets.open >= maxConnections) {
+      throw new WebSocketError(
+        `no connection to ${this.facts.host}: the stream has ${sockets.open}, and maxConnections is ${maxConnections}`,
+        { code: 'WS_CONNECT' },
+      )
+    }
+    sockets.open++
+  }
+
+  #connect(): void {
+    const call = this.#call
+    const { connect, compression, maxMessageBytes, now } = this.#options
+    this.#deadline = setTimeout(() => this.#timeOut(), call.connectTimeout)
+    this.#forget = onAbort(call.signal, () => this.#close())
+    if (call.signal.aborted) {
+      this.#close()
       return
     }
-    isClosing = failure === undefined
-    failure ??= reason
-    // A paused connection would read neither what is on its way nor the answer to the handshake.
-    leaveFlowControl()
-    socket.resume?.()
-    stopHandshake = startCloseHandshake(socket, () => heartbeat?.signs ?? 0)
-    if (isOver()) stopHandshake()
-  }
-
-  function end(closeCode: number | undefined, error: Error | undefined): void {
-    if (isOver()) return
-    clearTimeout(deadline)
-    stopHandshake()
-    heartbeat?.stop()
-    leaveFlowControl()
-    forget()
-    log.connection?.(`connection to ${facts.host} ended`, { ...facts, closeCode })
-    if (openedAt === undefined) opened.reject(failure ?? connectError(call, facts, error))
-    else {
-      const lasted = performance.now() - openedAt
-      ended.resolve({ lasted, error: failure ?? lostError(facts, closeCode, error) })
-    }
-  }
-
-  function readDate(headers: Headers): void {
-    options.present?.dated(facts.host, headers, startedAt, performance.now())
-  }
-
-  function open(headers?: Headers): void {
-    if (isOver() || call.signal.aborted) return
-    clearTimeout(deadline)
-    openedAt = performance.now()
-    if (headers !== undefined) readDate(headers)
-    options.present?.connected()
-    heartbeat = startHeartbeat({
-      ...options,
-      host: facts.host,
-      isPaused: () => isPaused,
-      canPing: () => socket?.ping !== undefined,
-      ping: () => socket?.ping?.(),
-      pong: () => socket?.pong?.(),
-      log: message => log.connection?.(message, { ...facts }),
-      answered: events.answered,
-      lost: fail,
-    })
-    joinFlowControl()
-    log.connection?.(`connection to ${facts.host} is open`, { ...facts })
-    opened.resolve({ kind: 'stream', ended: ended.promise })
-    events.opened(failOpen)
-  }
-
-  function receive(data: Uint8Array): void {
-    if (heartbeat !== undefined) heartbeat.signs++
-    if (failure !== undefined && !isClosing) return
-    const answer = events.message(data)
-    if (answer === false) return
-    if (answer === true) socket?.rest?.()
-    else {
-      // What has been read already is still taken.
-      isClosing = true
-      fail(answer)
-    }
-  }
-
-  /** Called when it has opened and when the socket is at hand, whichever comes last. */
-  function joinFlowControl(): void {
-    if (options.flowControl === undefined || socket === undefined || openedAt === undefined) return
-    const made = socket
-    const canPause = made.pause !== undefined && made.resume !== undefined
-    leaveFlowControl = options.flowControl.add({
-      canPause,
-      pause() {
-        isPaused = canPause
-        if (canPause) made.pause?.()
-      },
-      resume() {
-        isPaused = false
-        // From now on the peer has its full time to answer.
-        if (heartbeat !== undefined) heartbeat.signs++
-        if (failure === undefined) made.resume?.()
-      },
-    })
-  }
-
-  if (call.signal.aborted) {
-    close()
-    return opened.promise
-  }
-  log.connection?.(`connecting to ${facts.host}`, { ...facts })
-  options
-    .connect(
+    this.log(`connecting to ${this.facts.host}`)
+    const { url, headers } = call
+    const { cursors } = call.scope
+    connect(
+      { url, headers, compression, maxMessageBytes, cursors },
       {
-        url: call.url,
-        headers: call.headers,
-        compression: options.compression,
-        maxMessageBytes: options.maxMessageBytes,
-        cursors: call.scope.cursors,
-      },
-      {
-        opened: open,
-        message: receive,
-        alive: () => heartbeat?.answer(),
-        refused(status, headers, body) {
-          readDate(headers)
-          failure ??= errorFromAnswer(call, { status, headers, body }, options.now)
+        opened: answer => this.#open(answer),
+        message: data => this.#receive(data),
+        alive: () => this.#heartbeat?.answer(),
+        refused: (status, answer, body) => {
+          this.#readDate(answer)
+          this.#failure ??= errorFromAnswer(call, { status, headers: answer, body }, now)
         },
-        ended: end,
+        ended: (closeCode, error) => this.#end(closeCode, error),
+      },
+    ).then(
+      socket => {
+        this.socket = socket
+        if (this.#failure !== undefined || this.#isOver) socket.terminate()
+        else this.#joinFlowControl()
+      },
+      thrown => {
+        this.#failure ??= this.#connectError(thrown)
+        this.#end(undefined, undefined)
       },
     )
-    .then(
-      made => {
-        socket = made
-        if (failure !== undefined || isOver()) made.terminate()
-        else joinFlowControl()
-      },
-      error => {
-        failure ??= connectError(call, facts, error)
-        end(undefined, undefined)
-      },
-    )
-  return opened.promise
-}
+  }
 
-function connectError(call: StreamCall, { host }: ConnectionFacts, cause: unknown): Error {
-  if (isStreamsError(cause)) return cause
-  const why = isError(cause) ? `: ${adviseOn(cause)}` : ''
-  return new WebSocketError(`${describeCall(call)}: no connection to ${host}${why}`, {
-    code: 'WS_CONNECT',
-    ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
-  })
+  #timeOut(): void {
+    const { host } = this.facts
+    const { connectTimeout } = this.#call
+    const message = `${describeCall(this.#call)}: no connection to ${host} within ${connectTimeout} ms`
+    this.#log.warn?.(`connection to ${host} timed out after ${connectTimeout} ms`, {
+      ...this.facts,
+    })
+    this.fail(new WebSocketError(message, { code: 'WS_CONNECT' }))
+  }
+
+  #readDate(headers: Headers): void {
+    this.#options.present.dated(this.facts.host, headers, this.#startedAt, performance.now())
+  }
+
+  #open(headers?: Headers): void {
+    if (this.#isOver || this.#call.signal.aborted) return
+    clearTimeout(this.#deadline)
+    this.#openedAt = performance.now()
+    if (headers !== undefined) this.#readDate(headers)
+    this.#options.present.connected()
+    this.#heartbeat = new Heartbeat(this, this.#options)
+    this.#joinFlowControl()
+    this.log(`connection to ${this.facts.host} is open`)
+    this.#opened.resolve()
+    this.#openedOn = this.#options.now()
+    this.#shard.change({ type: 'connected', ...this.facts })
+  }
+
+  #receive(data: Uint8Array): void {
+    if (this.#heartbeat !== undefined) this.#heartbeat.signs++
+    if ((this.#failure !== undefined && !this.#isClosing) || this.#shard.isOver) return
+    const answer = this.#intake.receive(data, this)
+    if (answer === false) return
+    if (answer === true) this.socket?.rest?.()
+    else {
+      // The messages that were read already are still taken.
+      this.#isClosing = true
+      this.fail(answer)
+    }
+  }
+
+  /**
+   * Called when the connection has opened and when `connect` has returned its socket, whichever
+   * comes last.
+   */
+  #joinFlowControl(): void {
+    if (this.socket === undefined || this.#openedAt === undefined) return
+    this.canPause = this.socket.pause !== undefined && this.socket.resume !== undefined
+    this.#options.flowControl.add(this)
+  }
+
+  /** The signal of the call has aborted. */
+  #close(): void {
+    const reason = asError(this.#call.signal.reason)
+    const { socket } = this
+    if (socket === undefined || this.#openedAt === undefined) {
+      this.fail(reason)
+      return
+    }
+    this.#isClosing = this.#failure === undefined
+    this.#failure ??= reason
+    // A paused connection would read neither the messages on their way nor the answer to the
+    // handshake.
+    this.#options.flowControl.remove(this)
+    socket.resume?.()
+    this.#startHandshake(socket)
+  }
+
+  /** Starts the close handshake, and terminates the connection if the peer does not answer. */
+  #startHandshake(socket: Socket): void {
+    if (this.#isOver) return
+    const end = performance.now() + MAX_HANDSHAKE
+    const countSigns = (): number => this.#heartbeat?.signs ?? 0
+    let seen = countSigns()
+    let quiet = 0
+    this.#handshake = setInterval(() => {
+      const signs = countSigns()
+      quiet = signs === seen ? quiet + 1 : 0
+      seen = signs
+      if (quiet === CHECKS || performance.now() > end) socket.terminate()
+    }, QUIET / CHECKS)
+    socket.close()
+  }
+
+  #end(closeCode: number | undefined, error: Error | undefined): void {
+    if (this.#isOver) return
+    clearTimeout(this.#deadline)
+    clearInterval(this.#handshake)
+    this.#heartbeat?.stop()
+    this.#options.flowControl.remove(this)
+    this.#forget?.()
+    const { facts } = this
+    this.#log.connection?.(`connection to ${facts.host} ended`, { ...facts, closeCode })
+    if (this.#openedAt === undefined)
+      this.#opened.reject(this.#failure ?? this.#connectError(error))
+    else {
+      const lasted = performance.now() - this.#openedAt
+      this.#ended.resolve({ lasted, error: this.#failure ?? lostError(facts, closeCode, error) })
+    }
+  }
+
+  /** An open connection has ended. */
+  #leave(end: StreamEnd): StreamEnd {
+    const error = this.rejections.end()
+    // A connection that brought junk until it ended has lasted until its last report.
+    const lasted = Math.max(0, this.lastReportAt - this.#openedOn)
+    const own = error === undefined ? end : { lasted, error }
+    this.#stream.sockets.open--
+    this.#shard.change({ type: 'disconnected', wasOpen: true, error: own.error, ...this.facts })
+    return own
+  }
+
+  #connectError(cause: unknown): Error {
+    if (isStreamsError(cause)) return cause
+    const why = isError(cause) ? `: ${adviseOn(cause)}` : ''
+    return new WebSocketError(
+      `${describeCall(this.#call)}: no connection to ${this.facts.host}${why}`,
+      { code: 'WS_CONNECT', ...(cause === undefined ? {} : { cause: foreignCause(cause) }) },
+    )
+  }
 }
 
 function lostError(

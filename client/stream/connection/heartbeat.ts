@@ -1,133 +1,145 @@
 import { WebSocketError } from '../../contract/errors.js'
+import type { Socket } from '../../transport/socket.js'
 
-/** Notices that the peer of an open connection is dead. */
-export interface Heartbeat {
-  /** Messages, pings and pongs that came in: whoever receives one adds 1. */
-  signs: number
-  /** A ping or pong came in. */
-  answer(): void
-  stop(): void
-}
-
-/** What a heartbeat needs of its connection. */
-export interface HeartbeatParts {
-  readonly host: string
+/** How a heartbeat pings. */
+export interface HeartbeatOptions {
   /** Milliseconds between two pings. */
   readonly pingInterval: number
   /** Unanswered pings in a row, before the connection counts as dead. */
   readonly missedPings: number
   /** The wall clock, in milliseconds. */
   readonly now: () => number
-  /** False where a connection of this platform sends no pings: it may be quiet and alive. */
-  canPing(): boolean
-  /** Flow control has paused the connection, so nothing comes in. */
-  isPaused(): boolean
-  ping(): void
-  pong(): void
+}
+
+/** The open connection that a heartbeat watches. */
+export interface Watched {
+  readonly facts: { readonly host: string }
+  /** Undefined if `opened` was called before `connect` has returned the socket. */
+  readonly socket: Socket | undefined
+  /** Flow control has paused the connection, so that nothing comes in. */
+  readonly isPaused: boolean
   log(message: string): void
-  /** A ping was answered, after so many milliseconds. */
+  /** The peer has answered a ping, after so many milliseconds. */
   answered(roundTripMs: number): void
-  lost(error: Error): void
+  /** The peer is dead. */
+  fail(error: Error): void
 }
 
 /**
- * Pings that may be unanswered. A peer with more to send than we take answers behind that, and one with too many answers to
- * send may hang up.
+ * Pings that may be unanswered. A peer that sends more than we read answers late, and a peer with
+ * too many answers to send may hang up.
  */
 const MAX_UNANSWERED = 16
-/** Milliseconds in which a process that was held up reads what lay unread; that proves nothing. */
+/**
+ * Milliseconds in which a process reads what came while it was held up. These messages prove
+ * nothing.
+ */
 const READING = 100
 /** Milliseconds that a peer has to answer after that. */
 const PROBE = 500
 
 /**
- * Pings the peer, since a dead one does not close its socket. Whatever comes in proves life, not only the pong. While the
- * connection is paused nothing comes in, so no ping counts; the peer's own pings get no answer then, so it gets pongs unasked.
+ * Pings the peer, since a dead peer does not close its socket. Whatever comes in proves life, not
+ * only the pong. While the connection is paused nothing comes in, so no ping counts. The peer's own
+ * pings get no answer then: it gets pongs unasked.
  *
- * A process that slept or was busy has read nothing, so no ping counts as missed. But the peer may be long gone, so it is
- * pinged at once and has less time to answer than usual.
+ * A process that slept or was busy has read nothing, so no ping counts as missed. But the peer may
+ * be long gone: it is pinged at once, and has less time to answer than usual.
  */
-export function startHeartbeat(parts: HeartbeatParts): Heartbeat {
-  const { host, pingInterval, missedPings } = parts
-  let unanswered = 0
-  let missed = 0
-  let seen = -1
-  let pingedAt: number | undefined
-  let ticked = readClocks(parts)
-  let probe: ReturnType<typeof setTimeout> | undefined
-  const timer = setInterval(tick, pingInterval)
-  timer.unref?.()
+export class Heartbeat {
+  /** Messages, pings and pongs that came in. The receiver of each adds 1. */
+  signs = 0
+  readonly #options: HeartbeatOptions
+  readonly #connection: Watched
+  #unanswered = 0
+  #missed = 0
+  /** `signs` at the last tick. */
+  #seen = -1
+  #pingedAt: number | undefined
+  #ticked: Clocks
+  readonly #timer: ReturnType<typeof setInterval>
+  #probe: ReturnType<typeof setTimeout> | undefined
 
-  function tick(): void {
-    const before = ticked
-    ticked = readClocks(parts)
-    if (!parts.canPing()) return
-    const heldUpFor = longest(before, ticked)
-    const isAlive = heartbeat.signs !== seen || parts.isPaused()
-    seen = heartbeat.signs
-    if (isAlive) missed = 0
+  constructor(connection: Watched, options: HeartbeatOptions) {
+    this.#connection = connection
+    this.#options = options
+    this.#ticked = readClocks(options)
+    this.#timer = setInterval(() => this.#tick(), options.pingInterval)
+    this.#timer.unref?.()
+  }
+
+  /** A ping or pong came in. */
+  answer(): void {
+    this.signs++
+    this.#unanswered = 0
+    if (this.#pingedAt !== undefined) this.#connection.answered(performance.now() - this.#pingedAt)
+    this.#pingedAt = undefined
+    this.#connection.log('ping or pong received')
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    clearTimeout(this.#probe)
+  }
+
+  #tick(): void {
+    const { pingInterval, missedPings } = this.#options
+    const before = this.#ticked
+    this.#ticked = readClocks(this.#options)
+    // A connection of a platform that sends no pings may be quiet and alive.
+    if (this.#connection.socket?.ping === undefined) return
+    const heldUpFor = longest(before, this.#ticked)
+    const isAlive = this.signs !== this.#seen || this.#connection.isPaused
+    this.#seen = this.signs
+    if (isAlive) this.#missed = 0
     if (heldUpFor > 2 * pingInterval) {
-      parts.log(`held up for ${Math.round(heldUpFor)} ms`)
-      startProbe()
-    } else if (!isAlive && ++missed >= missedPings) {
-      lose(`for ${missed} pings, ${pingInterval} ms apart`)
+      this.#connection.log(`held up for ${Math.round(heldUpFor)} ms`)
+      this.#startProbe()
+    } else if (!isAlive && ++this.#missed >= missedPings) {
+      this.#lose(`for ${this.#missed} pings, ${pingInterval} ms apart`)
       return
     }
-    ping()
+    this.#ping()
   }
 
-  function ping(): void {
-    if (parts.isPaused() || unanswered >= MAX_UNANSWERED) {
-      pingedAt = undefined
-      parts.pong()
-      parts.log('pong sent unasked')
+  #ping(): void {
+    const { socket, isPaused } = this.#connection
+    if (isPaused || this.#unanswered >= MAX_UNANSWERED) {
+      this.#pingedAt = undefined
+      socket?.pong?.()
+      this.#connection.log('pong sent unasked')
     } else {
-      unanswered++
-      pingedAt = performance.now()
-      parts.ping()
-      parts.log('ping sent')
+      this.#unanswered++
+      this.#pingedAt = performance.now()
+      socket?.ping?.()
+      this.#connection.log('ping sent')
     }
   }
 
-  function startProbe(): void {
-    let before = heartbeat.signs
-    wait(READING, function pingAgain() {
-      before = heartbeat.signs
-      ping()
-      // A timer that is late fires before the socket is read: hence the wait after the wait.
-      wait(PROBE, () => wait(READING / 2, decide))
+  #startProbe(): void {
+    let before = this.signs
+    const decide = (): void => {
+      if (this.signs === before && !this.#connection.isPaused)
+        this.#lose(`within ${PROBE} ms after this process was held up`)
+    }
+    this.#wait(READING, () => {
+      before = this.signs
+      this.#ping()
+      // A timer that is overdue fires before the socket is read: hence the wait after the wait.
+      this.#wait(PROBE, () => this.#wait(READING / 2, decide))
     })
-    function decide(): void {
-      if (heartbeat.signs === before && !parts.isPaused())
-        lose(`within ${PROBE} ms after this process was held up`)
-    }
   }
 
-  function wait(ms: number, then: () => void): void {
-    clearTimeout(probe)
-    probe = setTimeout(then, ms)
-    probe.unref?.()
+  #wait(ms: number, then: () => void): void {
+    clearTimeout(this.#probe)
+    this.#probe = setTimeout(then, ms)
+    this.#probe.unref?.()
   }
 
-  function lose(when: string): void {
-    parts.lost(new WebSocketError(`connection lost: nothing came from ${host} ${when}`))
+  #lose(when: string): void {
+    const { host } = this.#connection.facts
+    this.#connection.fail(new WebSocketError(`connection lost: nothing came from ${host} ${when}`))
   }
-
-  const heartbeat: Heartbeat = {
-    signs: 0,
-    answer() {
-      heartbeat.signs++
-      unanswered = 0
-      if (pingedAt !== undefined) parts.answered(performance.now() - pingedAt)
-      pingedAt = undefined
-      parts.log('ping or pong received')
-    },
-    stop() {
-      clearInterval(timer)
-      clearTimeout(probe)
-    },
-  }
-  return heartbeat
 }
 
 interface Clocks {
@@ -135,11 +147,14 @@ interface Clocks {
   readonly wall: number
 }
 
-function readClocks({ now }: Pick<HeartbeatParts, 'now'>): Clocks {
+function readClocks({ now }: Pick<HeartbeatOptions, 'now'>): Clocks {
   return { monotonic: performance.now(), wall: now() }
 }
 
-/** Milliseconds by the clock that counted more: while a machine sleeps, the monotonic one stands still. */
+/**
+ * Milliseconds by the clock that counted more: while a machine sleeps, the monotonic clock stands
+ * still.
+ */
 function longest(from: Clocks, to: Clocks): number {
   return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)
 }

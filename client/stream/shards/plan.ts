@@ -1,6 +1,8 @@
 import { ValidationError } from '../../../core/errors.js'
 
-/** Feeds that are to travel over other connections than now: in place of a shard, or in a new one. */
+/**
+ * Feeds that are to travel over other connections than now: in place of a shard, or in a new one.
+ */
 export interface ShardChange<Shard> {
   readonly from: Shard | undefined
   /** Empty where the shard is no longer needed. */
@@ -34,8 +36,9 @@ export function maxShards(maxConnections: number): number {
 }
 
 /**
- * What has to change for exactly these feeds to be carried: feeds stay where they are, and new ones go where there is
- * room before there are further shards. Throws ValidationError where there would be too many.
+ * What has to change for exactly these feeds to be carried: feeds stay where they are, and new ones
+ * go where there is room before there are further shards. Throws ValidationError where there would
+ * be too many.
  */
 export function planShards<Shard extends { readonly feedIDs: readonly string[] }>(
   shards: readonly Shard[],

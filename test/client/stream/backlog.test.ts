@@ -6,7 +6,7 @@ import {
   type BacklogOwner,
   type Reader,
 } from '../../../client/stream/backlog.js'
-import { createFlowControl } from '../../../client/stream/connection/flow-control.js'
+import { FlowControl } from '../../../client/stream/connection/connections.js'
 import { Cursors } from '../../../client/stream/cursors.js'
 import type { OverflowPolicy } from '../../../client/stream/options.js'
 import type { DataStreamsError } from '../../../core/errors.js'
@@ -41,7 +41,7 @@ function open(
   size: number,
   { canPause = true, onReport, ...options }: Options = {},
 ) {
-  const flowControl = createFlowControl()
+  const flowControl = new FlowControl()
   const socket = { isPaused: false, changes: 0 }
   function setPaused(isPaused: boolean): void {
     socket.isPaused = isPaused

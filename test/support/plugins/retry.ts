@@ -4,7 +4,7 @@ import { connectionFacts } from '../../../client/contract/call.js'
 import { createCounters } from '../../../client/metrics.js'
 import type { Handler } from '../../../client/contract/plugin.js'
 import type { Connections, RequestScope, StreamScope } from '../../../client/contract/scope.js'
-import { createRegistry } from '../../../client/stream/connection/registry.js'
+import { Registry } from '../../../client/stream/connection/connections.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 
 beforeEach(() => void jest.useFakeTimers())
@@ -41,7 +41,7 @@ export function streamCall(
   const controller = new AbortController()
   const { signal } = controller
   const statuses: Status[] = []
-  const registry = createRegistry({
+  const registry = new Registry({
     counters: createCounters(),
     log: {},
     now: Date.now,

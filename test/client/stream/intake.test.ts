@@ -1,13 +1,12 @@
 import { expect, test } from '@jest/globals'
-import { fastLane } from '../../../../client/fast/index.js'
-import { createCounters } from '../../../../client/metrics.js'
-import { Present } from '../../../../client/present.js'
-import { Feeds } from '../../../../client/stream/feeds.js'
-import { createIntake, type Source } from '../../../../client/stream/intake/intake.js'
-import { createOrigins } from '../../../../client/stream/origins.js'
-import { createDecoderTable } from '../../../../report/decoder-table.js'
-import type { Report } from '../../../../report/report.js'
-import { publishedReports } from '../../../support/report/published-reports.js'
+import { createCounters } from '../../../client/metrics.js'
+import { Present } from '../../../client/present.js'
+import { Feeds } from '../../../client/stream/feeds.js'
+import { Intake, type Source } from '../../../client/stream/intake.js'
+import { createOrigins } from '../../../client/stream/origins.js'
+import { createDecoderTable } from '../../../report/decoder-table.js'
+import type { Report } from '../../../report/report.js'
+import { publishedReports } from '../../support/report/published-reports.js'
 
 /** What an intake makes of messages that each come from two origins. */
 function readAll(messages: readonly string[], isFast: boolean) {
@@ -19,33 +18,34 @@ function readAll(messages: readonly string[], isFast: boolean) {
   const add = (error: Error) => void errors.push(error)
   const subscribed = new Feeds()
   subscribed.add(publishedReports.slice(1).map(({ feedID }) => feedID))
-  const receive = createIntake({
+  const feeds = subscribed.states
+  const parts = {
     table,
     log: {},
     now: () => 0,
     counters,
-    feeds: subscribed.states,
+    feeds,
     present: new Present(
       () => 0,
       () => undefined,
     ),
-    readFast: isFast ? fastLane?.createReader(subscribed.states, table) : undefined,
-    sink: report => void reports.push(report),
+    sink: (report: Report) => void reports.push(report),
     fail: add,
-  })
+  }
+  const intake = new Intake(parts, isFast)
   const sources = ['one', 'two'].map(
     (origin): Source => ({
       origin,
       traffic: origins.of(origin),
-      carried: [],
+      feedIDs: [],
       place: { next: 0, lead: 0 },
-      rejections: { add, drop: () => new Error('dropped') as never, end: () => undefined },
+      rejections: { add, drop: () => new Error('dropped') as never },
       junk: 0,
       lastReportAt: 0,
     }),
   )
   for (const message of messages)
-    for (const source of sources) receive(new TextEncoder().encode(message), source)
+    for (const source of sources) intake.receive(new TextEncoder().encode(message), source)
   const traffic = sources.map(source => source.traffic)
   return { reports, errors, counters, traffic, feeds: [...subscribed.states.values()] }
 }
