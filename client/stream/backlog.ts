@@ -60,10 +60,12 @@ interface Limit {
 }
 
 /**
- * The reports between the last stage and those who handle them: handlers, loops and readers. It counts the reports that
- * wait for a reader, and those that were given out and are not acknowledged. Each count has a limit.
+ * The reports between the last stage and those who handle them: handlers, loops and readers. It
+ * counts the reports that wait for a reader, and those that were given out and are not
+ * acknowledged. Each count has a limit.
  *
- * A report that handlers deal with at once passes through: it costs no promise, no closure and no entry.
+ * A report that handlers deal with at once passes through: it costs no promise, no closure and no
+ * entry.
  */
 export class Backlog {
   readonly #owner: BacklogOwner
@@ -81,7 +83,10 @@ export class Backlog {
   readonly #waitingForRoom: (() => void)[] = []
   readonly #queued: Limit = { isFull: false }
   readonly #givenOut: Limit = { isFull: false }
-  /** By feed, the reports that are not acknowledged. Each has its number of holders: readers, and promises of handlers. */
+  /**
+   * By feed, the reports that are not acknowledged. Each has its number of holders: readers, and
+   * promises of handlers.
+   */
   readonly #held = new Map<string, Map<Report, number>>()
   #heldCount = 0
   /** The reader of all calls of `read`. */
@@ -139,7 +144,10 @@ export class Backlog {
     queueMicrotask(this.#handOverSlice)
   }
 
-  /** A handler returned a promise for this report. Returns a function to call once the promise has settled. */
+  /**
+   * A handler returned a promise for this report. Returns a function to call once the promise has
+   * settled.
+   */
   promised(report: unknown): (() => void) | undefined {
     const current = this.#current
     // A user can emit a report of their own.
@@ -148,7 +156,10 @@ export class Backlog {
     return () => this.#release(current)
   }
 
-  /** The next report, in the order of the calls. Undefined when the stream was closed; rejects with its failure. */
+  /**
+   * The next report, in the order of the calls. Undefined when the stream was closed; rejects with
+   * its failure.
+   */
   read(): Report | Promise<Report | undefined> {
     this.#isRead = true
     this.#finishHandover()
@@ -161,7 +172,9 @@ export class Backlog {
     this.#isIterated = true
   }
 
-  /** The next report that is queued. The reports that this reader took before count as dealt with. */
+  /**
+   * The next report that is queued. The reports that this reader took before count as dealt with.
+   */
   take(reader: Reader): Report | undefined {
     for (let report = reader.shift(); report !== undefined; report = reader.shift())
       if (this.#isAutomatic) this.#release(report)
@@ -170,7 +183,10 @@ export class Backlog {
     return report
   }
 
-  /** The next report to come, after `take` found none. Undefined when the stream was closed; rejects with its failure. */
+  /**
+   * The next report to come, after `take` found none. Undefined when the stream was closed; rejects
+   * with its failure.
+   */
   wait(reader: Reader): Promise<Report | undefined> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ reader, resolve, reject })
@@ -191,7 +207,10 @@ export class Backlog {
     return earliest
   }
 
-  /** Resolves when one more report would not overflow, in the order of the calls. Resolves at the end, too. */
+  /**
+   * Resolves when one more report would not overflow, in the order of the calls. Resolves at the
+   * end, too.
+   */
   readonly room = (): Promise<void> =>
     this.#hasRoom
       ? Promise.resolve()
@@ -233,7 +252,7 @@ export class Backlog {
     else if (this.#overflow === 'drop-oldest') this.#replace(this.#queue.takeFirst(), report)
     else if (this.#overflow === 'latest-per-feed')
       this.#replace(this.#queue.takeFirstOf(report.feedID) ?? this.#queue.takeFirst(), report)
-    // A paused connection still delivers what it has read. A connection that can't be paused never stops.
+    // A paused connection still delivers what it has read; one that can't be paused never stops.
     else if (
       this.#overflow === 'block' &&
       !(length >= 2 * this.#size && this.#flowControl.hasUnpausable)
@@ -255,7 +274,10 @@ export class Backlog {
     this.#gaps.add(report)
   }
 
-  /** The stream ends later. Until then readers must not take the end of the queue for an ordinary end. */
+  /**
+   * The stream ends later. Until then readers must not take the end of the queue for an ordinary
+   * end.
+   */
   #fail(report: Report): void {
     this.#isEnded = true
     this.#drop(report)
@@ -401,7 +423,10 @@ interface Place {
   sibling: Place | undefined
 }
 
-/** Reports in the order in which they came, as a list. Made `byFeed`, it finds the oldest report of a feed without a search. */
+/**
+ * Reports in the order in which they came, as a list. Made `byFeed`, it finds the oldest report of
+ * a feed without a search.
+ */
 class ReportQueue {
   length = 0
   #first: Place | undefined

@@ -10,38 +10,63 @@ import { inUnit } from './feeds.js'
 /** What cursors need. */
 export interface CursorsOptions {
   readonly store: CursorStore
-  /** Milliseconds between two saves, at least, but for those after a feed's first cursor. @default 1000 */
+  /**
+   * Milliseconds between two saves, at least. Saves after a feed's first cursor come earlier.
+   * @default 1000
+   */
   readonly saveInterval?: number
   /** The present, in milliseconds of Unix time. */
   readonly now: () => number
   /** Called with each failure of the store. */
   readonly failed: (error: Error) => void
-  /** The time of a feed's earliest report that was delivered and is not acknowledged: the cursor stays below. */
+  /**
+   * The time of a feed's earliest report that was delivered and is not acknowledged: the cursor
+   * stays below.
+   */
   readonly earliest?: (feedID: string) => number | undefined
 }
 
-/** Reports in a row dated later than the present, over `GRACE` or more, after which the feed has no others on their way. */
+/**
+ * Reports in a row dated later than the present, over `GRACE` or more, after which the feed has no
+ * others on their way.
+ */
 const MOST_AHEAD = 10
-/** Milliseconds between two saves after a feed's first cursor. They double with each save, up to the interval. */
+/**
+ * Milliseconds between two saves after a feed's first cursor. They double with each save, up to the
+ * interval.
+ */
 const FIRST_WAIT = 50
-/** Milliseconds after which a load or a save that has not settled is reported, and again after twice as many. */
+/**
+ * Milliseconds after which a load or a save that has not settled is reported, and again after twice
+ * as many.
+ */
 const SLOW = 10_000
-/** Milliseconds that a load may take: longer than the minute for which a store may ask for what is away. */
+/**
+ * Milliseconds that a load may take: longer than the minute for which a store may ask for what is
+ * away.
+ */
 const LOAD_LIMIT = 70_000
-/** Times from here on are milliseconds (of 1973 and later), and times before are seconds (until the year 5138). */
+/**
+ * Times from here on are milliseconds (of 1973 and later), and times before are seconds (until the
+ * year 5138).
+ */
 const FIRST_MS = 1e11
 const END_MS = 1e14
 
-/** Reports in a row that were dated later than the present, and when the first of them was acknowledged. */
+/**
+ * Reports in a row that were dated later than the present, and when the first of them was
+ * acknowledged.
+ */
 interface AheadRow {
   count: number
   readonly since: number
 }
 
 /**
- * Tracks how far the reports of each feed have been acknowledged, and saves it now and then. A feed's cursor is the time of its
- * newest acknowledged report, below its limit and below its earliest report that is not acknowledged. A report that is dated later
- * than the present does not move the cursor: it would hide the reports that are dated before it and come later.
+ * Tracks how far the reports of each feed have been acknowledged, and saves it now and then. A
+ * feed's cursor is the time of its newest acknowledged report, below its limit and below its
+ * earliest report that is not acknowledged. A report that is dated later than the present does not
+ * move the cursor: it would hide the reports that are dated before it and come later.
  */
 export class Cursors {
   readonly #now: () => number
@@ -60,7 +85,10 @@ export class Cursors {
     this.#storage = new CursorStorage(store, saveInterval, () => this.#readAll(), failed)
   }
 
-  /** Reads the store; if that fails, the store is never written over. Rejects where it belongs to another stream. */
+  /**
+   * Reads the store; if that fails, the store is never written over. Rejects where it belongs to
+   * another stream.
+   */
   async load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const cursors = await this.#storage.load(signal)
     for (const [feedID, cursor] of cursors) this.#newest.set(feedID, cursor)
@@ -110,7 +138,10 @@ export class Cursors {
     return time === undefined ? undefined : this.#cursorOf(feedID, time)
   }
 
-  /** Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure is not tried again. */
+  /**
+   * Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure
+   * is not tried again.
+   */
   flush(): Promise<void> {
     return this.#storage.flush()
   }
@@ -154,7 +185,10 @@ export class Cursors {
   }
 }
 
-/** The stream that loaded each store last: the cursors of other streams with the same store are out of date. */
+/**
+ * The stream that loaded each store last: the cursors of other streams with the same store are out
+ * of date.
+ */
 const owners = new WeakMap<CursorStore, object>()
 
 /** The cursors of a stream in its store. Saves what `read` returns, one save after the other. */
@@ -196,8 +230,8 @@ class CursorStorage {
   }
 
   /**
-   * Takes the store and reads it. Empty where reading fails, and then the store is never written over. Rejects where the store
-   * belongs to another stream, or `signal` aborts.
+   * Takes the store and reads it. Empty where reading fails, and then the store is never written
+   * over. Rejects where the store belongs to another stream, or `signal` aborts.
    */
   async load(signal = new AbortController().signal): Promise<ReadonlyMap<string, number>> {
     const store = this.#store
@@ -217,7 +251,9 @@ class CursorStorage {
     }
   }
 
-  /** The cursors have changed: saves them in time, and at once where a feed has its first cursor. */
+  /**
+   * The cursors have changed: saves them in time, and at once where a feed has its first cursor.
+   */
   changed(isFirst = false): void {
     this.#isChanged = true
     this.#isFresh = true
@@ -229,7 +265,10 @@ class CursorStorage {
     this.#arm()
   }
 
-  /** Saves the cursors now if they have changed, and gives the store up. A failure is not tried again until they change once more. */
+  /**
+   * Saves the cursors now if they have changed, and gives the store up. A failure is not tried
+   * again until they change once more.
+   */
   async flush(): Promise<void> {
     this.#isFlushed = true
     await this.#startSave()
@@ -299,7 +338,10 @@ class CursorStorage {
   }
 }
 
-/** Reports that the store takes long to answer, again and again, until the returned function is called. */
+/**
+ * Reports that the store takes long to answer, again and again, until the returned function is
+ * called.
+ */
 function watchStore(
   done: 'read' | 'saved',
   consequence: string,
@@ -319,7 +361,10 @@ function watchStore(
   return () => clearTimeout(slow)
 }
 
-/** Loads, or rejects when that takes too long or the signal aborts: what the store gives after that is ignored. */
+/**
+ * Loads, or rejects when that takes too long or the signal aborts: what the store gives after that
+ * is ignored.
+ */
 async function loadInTime(
   store: CursorStore,
   signal: AbortSignal,
@@ -341,8 +386,8 @@ async function loadInTime(
 }
 
 /**
- * Rejects other objects, such as a Map, since they would seem to be empty and be written over. Parts values that can't be times of
- * their feeds from the cursors.
+ * Rejects other objects, such as a Map, since they would seem to be empty and be written over.
+ * Parts values that can't be times of their feeds from the cursors.
  */
 function checkCursors(given: unknown, failed: (error: Error) => void) {
   const kind = Object.prototype.toString.call(given).slice(8, -1)

@@ -12,7 +12,10 @@ import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-ap
 interface HandlersBacklog {
   /** A handler of `report` was added. */
   handlerAdded(): void
-  /** A handler of this report returned a promise. Returns a function to call once the promise has settled. */
+  /**
+   * A handler of this report returned a promise. Returns a function to call once the promise has
+   * settled.
+   */
   promised(report: unknown): (() => void) | undefined
 }
 
@@ -36,12 +39,15 @@ const eventNames: OptionNames<StreamEvents> = {
   'all-connections-lost': true,
 }
 
-/** Events of Node's emitter, which programs for the official SDK may listen to: a stream never emits them. */
+/**
+ * Events of Node's emitter, which programs for the official SDK may listen to: a stream never emits
+ * them.
+ */
 const emitterEvents: readonly string[] = ['newListener', 'removeListener']
 
 /**
- * The handlers that a stream's user has added. Each is wrapped in a guard, so that a handler that throws or rejects becomes an
- * `error` event, and harms neither the stream nor other handlers.
+ * The handlers that a stream's user has added. Each is wrapped in a guard, so that a handler that
+ * throws or rejects becomes an `error` event, and harms neither the stream nor other handlers.
  */
 export class StreamHandlers<Data> {
   readonly #log: Log
@@ -218,7 +224,10 @@ export class StreamHandlers<Data> {
   }
 }
 
-/** Calls plugins' listeners of an event. A listener that throws is logged, and harms neither the stream nor other listeners. */
+/**
+ * Calls plugins' listeners of an event. A listener that throws is logged, and harms neither the
+ * stream nor other listeners.
+ */
 export function callListeners<Given extends readonly unknown[]>(
   log: Log,
   event: string,

@@ -24,10 +24,16 @@ export interface FeedState {
   quietChecks: number
 }
 
-/** Checks in the time after which a feed is stale: a feed is reported an eighth of that time late at most. */
+/**
+ * Checks in the time after which a feed is stale: a feed is reported an eighth of that time late at
+ * most.
+ */
 const CHECKS = 8
 
-/** The feeds that a stream is subscribed to, with the newest report of each. Finds out which of them are stale. */
+/**
+ * The feeds that a stream is subscribed to, with the newest report of each. Finds out which of them
+ * are stale.
+ */
 export class Feeds {
   readonly states: Map<string, FeedState> = new Map()
   /** Whether a feed was ever removed: reports of it may still be on their way. */
@@ -70,14 +76,20 @@ export class Feeds {
     return feedIDs.filter(feedID => !this.states.has(feedID))
   }
 
-  /** The feeds among these that are subscribed to. Throws ValidationError where none would remain without them. */
+  /**
+   * The feeds among these that are subscribed to. Throws ValidationError where none would remain
+   * without them.
+   */
   leaving(feedIDs: readonly string[]): readonly string[] {
     const gone = this.#all.filter(feedID => feedIDs.includes(feedID))
     if (gone.length < this.#all.length) return gone
     throw new ValidationError('feedIDs: at least one feed must remain; close the stream instead')
   }
 
-  /** The newest report of a feed that was delivered. Throws ValidationError for a feed that is not subscribed to. */
+  /**
+   * The newest report of a feed that was delivered. Throws ValidationError for a feed that is not
+   * subscribed to.
+   */
   latest(given: string): Report | undefined {
     const feedID = parseFeedID(given)
     const feed = this.states.get(feedID)
@@ -86,7 +98,10 @@ export class Feeds {
     return feed.newest
   }
 
-  /** The present has moved to `now`. A report that is dated in the future by it was not the newest of its feed. */
+  /**
+   * The present has moved to `now`. A report that is dated in the future by it was not the newest
+   * of its feed.
+   */
   takeBackNewest(now: number): void {
     for (const feed of this.states.values()) {
       const latest = inUnit(feed.feedID, now + GRACE)
@@ -106,8 +121,8 @@ export class Feeds {
   }
 
   /**
-   * Reports once when feeds have been quiet for `staleAfter` milliseconds, and once when they are back. Nothing is reported
-   * while the connections are paused.
+   * Reports once when feeds have been quiet for `staleAfter` milliseconds, and once when they are
+   * back. Nothing is reported while the connections are paused.
    */
   watch(
     staleAfter: number,
@@ -143,8 +158,9 @@ export class Feeds {
 }
 
 /**
- * Compares a report that is being delivered with the newest of its feed, and marks it. A newer report takes its place, unless it
- * is dated in the future. True for a report that is out of order: older than the newest.
+ * Compares a report that is being delivered with the newest of its feed, and marks it. A newer
+ * report takes its place, unless it is dated in the future. True for a report that is out of order:
+ * older than the newest.
  */
 export function placeNewest(feed: FeedState, report: Report, now: () => number): boolean {
   const { newestTime } = feed
@@ -158,16 +174,21 @@ export function placeNewest(feed: FeedState, report: Report, now: () => number):
   return time < newestTime
 }
 
-/** Whether a time is in the future. Otherwise the clock need not be read for the next few seconds of the feed. */
+/**
+ * Whether a time is in the future. Otherwise the clock need not be read for the next few seconds of
+ * the feed.
+ */
 function isFuture(feed: FeedState, time: number, now: () => number): boolean {
   const latest = inUnit(feed.feedID, now() + GRACE)
   if (time > latest) return true
-  // The present may be put right later. Times that the feed has shown by then are not in the future; later times may be.
+  // The present may be put right later: times beyond those of the feed may be in the future then.
   feed.horizon = Math.min(latest, time + inUnit(feed.feedID, GRACE))
   return false
 }
 
-/** Milliseconds of Unix time in the unit of a feed; for a clock before 1970 the first moment of it. */
+/**
+ * Milliseconds of Unix time in the unit of a feed; for a clock before 1970 the first moment of it.
+ */
 export function inUnit(feedID: string, ms: number): number {
   return Math.max(0, feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms))
 }

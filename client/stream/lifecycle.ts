@@ -24,7 +24,9 @@ export class Lifecycle {
   #phase: Phase = 'idle'
   #failure: Error | undefined
 
-  /** A life that ends with the client's at the latest, or with the signal of the stream's options. */
+  /**
+   * A life that ends with the client's at the latest, or with the signal of the stream's options.
+   */
   constructor(client: Lifetime, user: AbortSignal | undefined) {
     this.#life = createLifetime(client, user)
     this.#user = user

@@ -16,34 +16,39 @@ import type { CursorStore } from '../stores/file-cursors.js'
 
 const overflowPolicies = ['block', 'drop-oldest', 'latest-per-feed', 'close'] as const
 /**
- * What happens when you take reports too slowly: the connections are paused and nothing is lost (`block`), the oldest queued
- * report is dropped (`drop-oldest`), the oldest one of the same feed is, where there is one (`latest-per-feed`), or the
- * stream ends (`close`).
+ * What happens when you take reports too slowly. `block` pauses the connections, and nothing is
+ * lost. `drop-oldest` drops the oldest queued report, `latest-per-feed` the oldest of the same
+ * feed, where there is one. `close` ends the stream.
  */
 export type OverflowPolicy = (typeof overflowPolicies)[number]
 
 const acknowledgeModes = ['automatic', 'manual'] as const
 /**
- * When a report counts as acknowledged: once its handlers have returned and the promises they returned have settled, or its
- * reader has asked for the next one (`automatic`), or when you call `report.acknowledge()` (`manual`).
+ * When a report counts as acknowledged. `automatic`: once its handlers have returned and their
+ * promises have settled, or its reader has asked for the next report. `manual`: when you call
+ * `report.acknowledge()`.
  */
 export type AcknowledgeMode = (typeof acknowledgeModes)[number]
 
 /** Options of one stream. */
 export interface StreamOptions {
-  /** Attempts to connect that may fail in a row before the stream gives up; `Infinity` never does. @default 5 */
+  /**
+   * Attempts to connect that may fail in a row before the stream gives up; `Infinity` never does.
+   * @default 5
+   */
   maxReconnectAttempts?: number
   /**
-   * Milliseconds before the first reconnection, doubled for each further one up to 10000, with jitter. Clamped to 200
-   * to 10000. @default 1000
+   * Milliseconds before the first reconnection, doubled for each further one up to 10000, with
+   * jitter. Clamped to 200 to 10000. @default 1000
    */
   reconnectInterval?: number
   /** Milliseconds a connection may take to open. @default 5000 */
   connectTimeout?: number
   /**
-   * The most sockets the stream has at once, closing ones included: a change of feeds waits until its connections fit, and
-   * is rejected if they never can. The service allows a user 20 over all processes; the default leaves two for sockets that
-   * the service still counts although they are closed. @default 18
+   * The most sockets that the stream has at once, closing sockets included. A change of feeds waits
+   * until its connections fit, and is rejected if they never can. The service allows a user 20 over
+   * all processes. The default leaves two for closed sockets that the service still counts.
+   * @default 18
    */
   maxConnections?: number
   /** Milliseconds between two pings. @default 2000 */
@@ -52,37 +57,44 @@ export interface StreamOptions {
   missedPings?: number
   /** Milliseconds without a report before a feed counts as stale; 0 never does. @default 30000 */
   staleAfter?: number
-  /** Offer permessage-deflate: about a third of the bytes for more work on each message. @default false */
+  /**
+   * Offer permessage-deflate: about a third of the bytes for more work on each message.
+   * @default false
+   */
   compression?: boolean
   /**
-   * Reports that wait to be taken, before `overflow` decides. Without a `report` handler and without a loop they wait from
-   * `connect` on; beside a handler they wait only for a loop. With 0 nothing waits: a report without a handler is lost, and
-   * `read` and iteration throw. 0 is for a stream that only plugins or handlers read. @default 1024
+   * Reports that wait to be read, before `overflow` decides. Without a `report` handler and without
+   * a loop they wait from `connect` on; beside a handler they wait only for a loop. With 0 nothing
+   * waits: a report without a handler is lost, and `read` and iteration throw. 0 is for a stream
+   * that only plugins or handlers read. @default 1024
    */
   queue?: number
   /**
-   * What happens once `queue` reports wait. `block` pauses the connections and drops nothing; if a `connect` of your own
-   * opened a connection without `pause` and `resume`, the stream ends when twice as many wait. `drop-oldest` drops the
-   * report that has waited longest, `latest-per-feed` the one of the same feed that has, if there is one; dropped reports
-   * are counted, and announced as gaps within five seconds. `close` ends the stream. @default 'block'
+   * Decides once `queue` reports wait. `block` pauses the connections and drops nothing. If a
+   * `connect` of your own opened a connection without `pause` and `resume`, the stream ends when
+   * twice as many wait. `drop-oldest` drops the oldest report, `latest-per-feed` the oldest of the
+   * same feed, if there is one. Dropped reports are counted, and announced as gaps within five
+   * seconds. `close` ends the stream. @default 'block'
    */
   overflow?: OverflowPolicy
   /**
-   * When a report counts as acknowledged, so that its cursor may pass it. `automatic`: once its handlers have returned and the
-   * promises they returned have settled, or once its reader asks for the next report. `manual`: when you call
-   * `report.acknowledge()`, in any order. With `cursors` or `manual` the connections are paused, whatever `overflow` says,
-   * while `queue` reports were given out and are not taken; so `manual` needs a `queue`. Without either, the stream does
-   * not wait for the promises of handlers. @default 'automatic'
+   * When a report counts as acknowledged, so that its cursor may pass it. `automatic`: once its
+   * handlers have returned and their promises have settled, or once its reader asks for the next
+   * report. `manual`: when you call `report.acknowledge()`, in any order. With `cursors` or
+   * `manual` the connections are paused while `queue` reports were given out and are not
+   * acknowledged, whatever `overflow` says. So `manual` needs a `queue`. Without either, the stream
+   * does not wait for the promises of handlers. @default 'automatic'
    */
   acknowledge?: AcknowledgeMode
   /**
-   * Where the stream stores how far you have come in each feed: a stream with the same store resumes there, and fetches
-   * what it missed. `fileCursors` of `sluice/stores` stores it in a file.
+   * Stores how far you have come in each feed. A stream with the same store resumes there, and
+   * fetches the reports that it missed. `fileCursors` of `sluice/stores` stores this in a file.
    */
   cursors?: CursorStore
   /**
-   * Milliseconds between two saves of the cursors, at least: what you took since the last one comes again after a crash. A feed's
-   * first cursor is saved at once; the saves after it follow at 50 ms, and each after twice the time. @default 1000
+   * Milliseconds between two saves of the cursors, at least. After a crash, the reports
+   * acknowledged since the last save come again. A feed's first cursor is saved at once; the next
+   * save follows after 50 ms, and each later one after twice the time. @default 1000
    */
   saveInterval?: number
   /** Aborting it closes the stream. */
@@ -123,7 +135,9 @@ const schema = {
 export type CheckedStreamOptions = Required<Omit<StreamOptions, 'signal' | 'cursors'>> &
   Pick<StreamOptions, 'signal' | 'cursors'>
 
-/** Checks a stream's options and fills in the defaults. Throws ValidationError naming the option. */
+/**
+ * Checks a stream's options and fills in the defaults. Throws ValidationError naming the option.
+ */
 export function checkStreamOptions(given: StreamOptions | undefined): CheckedStreamOptions {
   const options = readOptions('createStream', given, schema)
   if (options.acknowledge === 'manual' && options.queue === 0)

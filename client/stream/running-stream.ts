@@ -173,7 +173,7 @@ export class RunningStream<Data> implements BacklogOwner {
       feeds,
       connected: life.opened,
       onChange: (type, feedIDs) => {
-        // A gap that was open when the feed was subscribed to before does not hold its cursor any more.
+        // A gap from an earlier subscription of the feed does not hold its cursor any more.
         if (type === 'subscribed')
           for (const feedID of feedIDs) this.#cursors?.limit(feedID, undefined)
         events.emit('status', { type, feedIDs })
@@ -267,7 +267,7 @@ export class RunningStream<Data> implements BacklogOwner {
   /** The top of the stack: counts a report and gives it to the backlog. */
   readonly #deliver = (report: Report): void => {
     const feed = this.#feeds.states.get(report.feedID)
-    // A plugin may have kept it until its feed was no longer subscribed.
+    // A plugin may have kept the report until its feed was no longer subscribed.
     if (this.#handlers.isClosed || (feed === undefined && this.#feeds.hasRemoved)) {
       this.unacknowledged(report)
       return
@@ -290,7 +290,9 @@ export class RunningStream<Data> implements BacklogOwner {
     this.backlog.deliver(report)
   }
 
-  /** The report is lost to this stream, which is failing. Another stream with these cursors gets it. */
+  /**
+   * The report is lost to this stream, which is failing. Another stream with these cursors gets it.
+   */
   #leaveToAnother({ feedID, observationsTimestamp: time }: Report): void {
     this.#cursors?.lower(feedID, time)
   }
@@ -407,7 +409,7 @@ export class RunningStream<Data> implements BacklogOwner {
 
   #limitCursor(feedID: string, time: number | undefined): void {
     const { phase } = this.#life
-    // A gap that is open when its feed is unsubscribed, or when the stream ends, is left to another stream.
+    // Another stream fills a gap that is open when its feed is unsubscribed, or the stream ends.
     if (!this.#feeds.states.has(feedID)) return
     if (phase === 'idle' || phase === 'running') this.#cursors?.limit(feedID, time)
     else if (time !== undefined && (phase === 'failing' || phase === 'ending'))
@@ -424,7 +426,7 @@ export class RunningStream<Data> implements BacklogOwner {
       this.#log.error?.(error.message)
       this.#events.emit('error', error)
     }
-    // A stage that passes it on later may lead to another that does so, too.
+    // A stage that passes the report on later may lead to another stage that does so, too.
     for (let work = works.shift(); work !== undefined; work = works.shift()) await work
     this.#injected.delete(report)
   }

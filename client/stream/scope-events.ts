@@ -16,7 +16,10 @@ const eventNames: OptionNames<ScopeEventMap> = {
   ending: true,
 }
 
-/** Makes the events of a stream's scope, with those that plugins declare: plugins hear of them first, then the stream's user. */
+/**
+ * Makes the events of a stream's scope, with those that plugins declare: plugins hear of them
+ * first, then the stream's user.
+ */
 export function createScopeEvents<Data>(
   log: Log,
   handlers: StreamHandlers<Data>,
@@ -31,7 +34,7 @@ export function createScopeEvents<Data>(
       if (event === 'gap') counters.gaps++
       logEvent(log, event, value)
       const added = [...(listeners.get(event) ?? [])]
-      // At the end the plugin nearest to the wire comes first: what it passes on is new to those above.
+      // At the end the plugin nearest to the wire comes first: those above get what it passes on.
       callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
       if (event === 'ending') return
       handlers.emit(event, value)

@@ -10,23 +10,32 @@ import type {
   Status,
 } from '../contract/status.js'
 
-/** What a stream emits, and what its handlers are given. */
+/** The events of a stream, with the arguments of their handlers. */
 export interface StreamEvents<Data = unknown> {
-  /** A report arrived. What a handler promises is waited for before the report counts as acknowledged, not before the next one. */
+  /**
+   * A report arrived. It counts as acknowledged once the promises of its handlers have settled; the
+   * next report does not wait for them.
+   */
   report: (report: Report<Data>) => unknown
   /** Something failed. The stream goes on, unless `closed` settles. */
   error: (error: Error) => void
-  /** The stream has its first open connection, and one for every feed: at the start, and after an outage. */
+  /** Every feed has an open connection: for the first time, or again after an outage. */
   connected: () => void
-  /** The stream has lost its last connection, or the last for some feeds, or gives up before it had one: once per outage. */
+  /**
+   * Some feeds have lost their last connection, or the stream gives up before it had one. Emitted
+   * once per outage.
+   */
   disconnected: () => void
   /** A reconnection attempt is about to start. */
   reconnecting: (info: ReconnectingInfo) => void
   /** Reports of a feed are missing for good. */
   gap: (gap: Gap) => void
-  /** A report came after its gap was announced; it is a `report` event, too. */
+  /** A report came after its gap was announced. It is a `report` event, too. */
   'gap-filled': (filled: GapFilled<Data>) => void
-  /** Two reports of one observation differ in their values; the first is the one that was delivered. */
+  /**
+   * Two reports of one observation differ in their values. The first is the report that was
+   * delivered.
+   */
   conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
   /** Anything changed in the life of a connection or a feed. */
   status: (status: Status) => void
@@ -42,15 +51,15 @@ export interface StreamEvents<Data = unknown> {
 export interface ConnectionDetails extends ConnectionFacts {
   /** Unique in its stream: `conn-0` for the first. */
   readonly id: string
-  /** Where it stands. */
+  /** The status of the connection. */
   readonly state: ConnectionStatus
   /** Attempts in a row since it was last open. */
   readonly reconnectAttempts: number
-  /** Why it was lost or could not be opened, the last time. */
+  /** Why the connection was lost or could not be opened, the last time. */
   readonly lastError: Error | undefined
-  /** When it opened last, in Unix milliseconds. */
+  /** When the connection opened last, in Unix milliseconds. */
   readonly connectedAt: number | undefined
-  /** When its last reconnection was scheduled, in Unix milliseconds. */
+  /** When the last reconnection was scheduled, in Unix milliseconds. */
   readonly lastReconnectAt: number | undefined
 }
 
@@ -58,27 +67,30 @@ export interface ConnectionDetails extends ConnectionFacts {
 export interface StreamCounters {
   /** Reports that reached you, or wait for you to take them. */
   accepted: number
-  /** Copies of reports that had reached you already. */
+  /** Duplicates of reports that had reached you already. */
   deduplicated: number
   /** Accepted reports that came after a newer one of their feed, live or fetched. */
   outOfOrder: number
-  /** Reports that were not delivered, since they are not the newest of their feed: with `order: 'newest'`. */
+  /** Reports that `order: 'newest'` did not deliver, since their feed has a newer one. */
   superseded: number
   /** Reports that were dated more than 5 s after the present when they came. */
   ahead: number
   /** Accepted reports that were missing and fetched later. */
   backfilled: number
-  /** Accepted reports that were thrown away because you did not take them in time. */
+  /** Accepted reports that were dropped because you did not take them in time. */
   dropped: number
   /** Gaps announced. */
   gaps: number
-  /** Reports that were checked, and are signed as they should be. */
+  /** Reports whose signatures were checked and are valid. */
   verified: number
-  /** Reports that were checked and refused. */
+  /** Reports whose signatures were checked and are not valid. */
   verificationFailed: number
-  /** Frames that were no report, or a report that contradicts itself, its envelope or the subscription. */
+  /**
+   * Messages that were no report, or a report that contradicts itself, its envelope or the
+   * subscription.
+   */
   malformed: number
-  /** Messages of a queue that a worker was given before: this one or another. */
+  /** Messages of a queue that were given to a worker before. */
   redelivered: number
   /** Messages of a queue that this worker has made dead letters. */
   deadLetters: number
@@ -98,15 +110,15 @@ export interface OriginMetrics extends Readonly<OriginTraffic> {
 
 /** The traffic of one origin, over all its connections; written on the hot path. */
 export interface OriginTraffic {
-  /** Reports received, copies included. */
+  /** Reports received, duplicates included. */
   received: number
   /** Reports that this origin brought before any other did. */
   first: number
   /** Reports among those that came after a newer one of their feed. */
   outOfOrder: number
-  /** Reports among those that were checked, and are signed as they should be. */
+  /** Reports among those whose signatures were checked and are valid. */
   verified: number
-  /** Reports among those that were checked and rejected. */
+  /** Reports among those whose signatures were checked and are not valid. */
   verificationFailed: number
   /** When its last report came, in Unix milliseconds; undefined before the first. */
   lastSeenAt: number | undefined
@@ -122,31 +134,37 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
   readonly queued: number
   /** Milliseconds by which this machine's clock is behind the present; 0 where the two agree. */
   readonly clockOffsetMs: number
-  /** What waits to be verified, and how fast that goes; undefined for a stack that verifies no report of the stream. */
+  /**
+   * The reports that wait to be verified, and the speed of that. Undefined before `connect`, and
+   * where the stack verifies no report of the stream.
+   */
   readonly verification: VerificationMetrics | undefined
   /** Connections that are open. */
   readonly activeConnections: number
-  /** Connections that there should be. */
+  /** Connections that the stream is to have. */
   readonly configuredConnections: number
-  /** By origin: the URL that was configured, with the id of the origin as its fragment where it has one. */
+  /**
+   * The status of each origin, by the configured URL. The fragment of the URL is the origin's id,
+   * where it has an id.
+   */
   readonly originStatus: Readonly<Record<string, ConnectionStatus>>
-  /** What each origin has brought. */
+  /** The traffic of each origin. */
   readonly origins: Readonly<Record<string, OriginMetrics>>
 }
 
 /** A stream of reports, over one connection or several. */
 export interface Stream<Data = unknown> extends AsyncDisposable {
-  /** What is subscribed to now, in normal form. */
+  /** The feeds that are subscribed to now, in normal form. */
   readonly feedIDs: readonly string[]
   /**
-   * Adds a handler. A first handler of `report` is given what has waited since `connect`, in order, before anything new: not
-   * during the call, but in a microtask after it, so that others added with it are given the same. Without any, reports
-   * wait again.
+   * Adds a handler. The first handler of `report` gets the reports that have waited since
+   * `connect`, in order and before any new report. It gets them in a microtask after the call, so
+   * that handlers added with it get the same. Once the last handler is removed, reports wait again.
    */
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
-  /** Adds a handler for the next time alone. */
+  /** Adds a handler that is called once. */
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
-  /** Removes a handler, however often it was added, or all of the event. */
+  /** Removes a handler, however often it was added. Without a handler, removes all of the event. */
   off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
   /** The same as `on`. */
   addListener<Name extends keyof StreamEvents<Data>>(
@@ -166,58 +184,65 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
   /** The events that have handlers. */
   eventNames(): (keyof StreamEvents<Data>)[]
-  /** Calls the handlers of an event, as if it had come; for tests. False where there are none. */
+  /** Calls the handlers of an event, for tests. False where there are none. */
   emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): boolean
   /**
-   * Resolves with the first open connection for every feed; rejects when there is none to be had, and leaves nothing running then.
-   * While the stream is connected or about to be, returns the same promise.
+   * Resolves once every feed has an open connection. Rejects when no connection can be opened, and
+   * leaves nothing running then. While the stream is connecting or connected, returns the same
+   * promise.
    */
   connect(): Promise<void>
   /**
-   * Adds feeds, as `createStream` takes them; what is subscribed to already stays so. Resolves once their reports come:
-   * connections for them are opened before others are closed, so nothing is lost at the change, and the copies that come
-   * meanwhile are what `dedup` is for. Rejects when no connection can be had, and changes nothing then. Changes are made
-   * in the order they are asked for; before `connect`, at once.
+   * Adds feeds, as `createStream` takes them; feeds that are subscribed to already stay. Resolves
+   * once the reports of the new feeds come. New connections are opened before old ones are closed,
+   * so no report is lost; `dedup` drops the duplicates of that time. Where no connection can be
+   * opened it rejects, and nothing changes. Changes are made in the order of the calls; before
+   * `connect`, at once.
    */
   subscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * Removes feeds; at least one must remain. From their turn on none of their reports is delivered, but for those that wait
-   * to be taken already. Resolves once connections without them have taken over; where those can't be had it rejects, and
-   * the service goes on sending them in vain, until the next change.
+   * Removes feeds; at least one must remain. When the change takes its turn, delivery of their
+   * reports ends, except for those that are queued already. Resolves once connections without these
+   * feeds have taken over. Where none can be opened it rejects, and the service goes on sending
+   * these reports, which are ignored.
    */
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * The newest report of a feed that was delivered, taken or not: its current price. Undefined before the first. It is never one
-   * dated more than five seconds after the present. Throws ValidationError for a feed that is not subscribed to.
+   * The newest report of a feed that was delivered: its current price. Undefined before the first
+   * report. A report dated more than five seconds after the present never counts. Throws
+   * ValidationError for a feed that is not subscribed to.
    */
   latest(feedID: string): Report<Data> | undefined
   /**
-   * The next report, one call one report, in the order of the calls; connects the stream if need be. What nobody has taken
-   * waits for it, from `connect` on, and a call says that what earlier calls gave has been dealt with. Beside a `report`
-   * handler it is the next report to come, and nothing waits for later calls. Rejects when the stream has ended: with its
-   * failure, after what was queued has been taken, or with a DataStreamsError of code `CLOSED`; and where `queue` is 0.
+   * The next report, in the order of the calls; connects the stream if need be. Reports that nobody
+   * has taken wait from `connect` on. A call says that the reports of earlier calls have been dealt
+   * with. Beside a `report` handler it gives the next report to come, and no report waits for later
+   * calls. When the stream has failed, it rejects with the failure once the queued reports have
+   * been read. When the stream was closed, it rejects with a DataStreamsError of code `CLOSED`.
+   * Rejects where `queue` is 0.
    */
   read(): Promise<Report<Data>>
   /**
-   * Iterates the reports that wait and all that come from then on, beside a `report` handler too, which is paused then
-   * while the loop is behind (`overflow`); several loops share them out. Connects the stream if need be. `close` ends the
-   * loop, and nothing more is given; a failure is thrown once what was queued has been taken. Leaving the loop closes the
-   * stream. Throws where `queue` is 0.
+   * Iterates the reports that wait and all reports from then on; connects the stream if need be.
+   * Several loops share the reports. A `report` handler beside the loop gets them too, and is
+   * paused while the loop is behind (`overflow`). `close` ends the loop at once. A failure is
+   * thrown once the queued reports have been read. Leaving the loop closes the stream. Throws where
+   * `queue` is 0.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<Report<Data>>
   /** Closes the stream. No event comes after the call. Idempotent; settles within a second. */
   close(): Promise<void>
-  /** Resolves when the stream was closed, rejects with the error that ended it. */
+  /** Resolves when the stream was closed; rejects with the error that ended it. */
   readonly closed: Promise<void>
-  /** What has been counted so far, as a copy. */
+  /** A copy of the counts so far. */
   getMetrics(): StreamMetrics
-  /** The connections there are. */
+  /** The connections of the stream. */
   getConnectionDetails(): ConnectionDetails[]
-  /** Where each connection stands, by its id. */
+  /** The status of each connection, by its id. */
   getConnectionStates(): Record<string, ConnectionStatus>
-  /** The origins there are connections to, open or not: the keys of `originStatus`. */
+  /** The origins of the connections, open or not: the keys of `originStatus`. */
   getOrigins(): string[]
-  /** `multiple` where there are connections to more than one origin. */
+  /** `multiple` where the connections have more than one origin. */
   getConnectionType(): 'single' | 'multiple'
 }
 

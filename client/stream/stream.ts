@@ -68,7 +68,10 @@ class ReportStream<Data> implements IdleParts<Data> {
   readonly limits: IdleParts<Data>['limits']
   readonly #parts: ClientParts<Data>
   #running: RunningStream<Data> | undefined
-  /** Settles when the stream runs: with undefined where it was closed before, rejected where it could not be loaded. */
+  /**
+   * Settles when the stream runs: with undefined where it was closed before, rejected where it
+   * could not be loaded.
+   */
   readonly #loaded = createDeferred<RunningStream<Data> | undefined>()
 
   constructor(parts: StreamParts<Data>) {
@@ -127,9 +130,10 @@ class ReportStream<Data> implements IdleParts<Data> {
   }
 
   /**
-   * Iterates the reports until the stream is closed; its failure is thrown once. Leaving the loop in any way closes the
-   * stream. The last report counts as dealt with only when the next one is asked for: JavaScript does not distinguish a `break`
-   * from a body that throws, and a report whose handling failed must come again.
+   * Iterates the reports until the stream is closed; its failure is thrown once. Leaving the loop
+   * in any way closes the stream. The last report counts as dealt with only when the next one is
+   * asked for: JavaScript does not distinguish a `break` from a body that throws, and a report
+   * whose handling failed must come again.
    */
   readonly iterate = (): AsyncIterableIterator<Report<Data>> => {
     this.#checkQueue()
@@ -238,7 +242,9 @@ class ReportStream<Data> implements IdleParts<Data> {
     }
   }
 
-  /** What a stream is made of could not be loaded, or a plugin threw as it was asked for its stage. */
+  /**
+   * What a stream is made of could not be loaded, or a plugin threw as it was asked for its stage.
+   */
   #fail(error: Error): void {
     this.#parts.log.error?.(`the stream has ended: ${error.message}`)
     this.handlers.emit('error', error)

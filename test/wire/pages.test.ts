@@ -22,11 +22,15 @@ beforeAll(async () => {
   for (let at = -1; at < 4; at++) service.store(feed, { observed: START + at })
   foreign = service.store(other, { observed: START + 2 })
 })
-afterEach(() => service.changePages(feed))
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  service.changePages(feed)
+  for (const close of closers.splice(0)) await close()
+})
 afterAll(() => service.close())
 
 /** A client, the same as a plugin has it, and what it warned of. */
-function open(): { client: Client; inner: PluginClient; warnings: string[] } {
+async function open(): Promise<{ client: Client; inner: PluginClient; warnings: string[] }> {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
   const warnings: string[] = []
   const inner: PluginClient[] = []
@@ -43,7 +47,8 @@ function open(): { client: Client; inner: PluginClient; warnings: string[] } {
     hmacAuth({ apiKey, userSecret }),
   ]
   const client = createClient({ endpoint, wsEndpoint, plugins })
-  client.createStream(feed)
+  closers.push(() => client.close())
+  await client.createStream(feed).connect()
   return { client, inner: inner[0] as PluginClient, warnings }
 }
 
@@ -65,7 +70,7 @@ const forged = (): Report =>
 
 describe('a page that a plugin fetches', () => {
   test('is ascending, whatever its order, and no older than what was asked for', async () => {
-    const { inner, warnings } = open()
+    const { inner, warnings } = await open()
     service.changePages(feed, reports => [...reports].reverse())
     const page = await inner.fetchPage(feed, START, 100, signal)
     expect(timesOf(page)).toEqual([0, 1, 2, 3])
@@ -83,7 +88,7 @@ describe('a page that a plugin fetches', () => {
     ['contradicts itself', all => [forged(), ...all], 1, /envelope’s observationsTimestamp is/],
     ['of two kinds', all => [foreign, ...all, older()], 2, /it is of feed 0x0003/],
   ])('loses a report that is bad, and no other: %s', async (_name, change, count, rule) => {
-    const { inner, warnings } = open()
+    const { inner, warnings } = await open()
     service.changePages(feed, change)
     expect(timesOf(await inner.fetchPage(feed, START, 4, signal))).toEqual([0, 1, 2, 3])
     const line = `${count} of ${4 + count} reports on a page of feed ${feed} are left out, the first because: `
@@ -99,7 +104,7 @@ describe('a page that a plugin fetches', () => {
   ])(
     'is an error where no report is good, for it is not empty: %s',
     async (_name, change, rule) => {
-      const { inner, warnings } = open()
+      const { inner, warnings } = await open()
       service.changePages(feed, change)
       expect((await failureOf(inner.fetchPage(feed, START, 4, signal))).message).toMatch(rule)
       expect(warnings).toEqual([])
@@ -107,7 +112,7 @@ describe('a page that a plugin fetches', () => {
   )
 
   test('is an error where there are more good reports than were asked for', async () => {
-    const { inner } = open()
+    const { inner } = await open()
     service.changePages(feed, () =>
       [0, 1, 2].map(at => service.skip(feed, { observed: START + at })),
     )
@@ -121,7 +126,7 @@ describe('a page that a plugin fetches', () => {
     ['of another feed', all => [...all, foreign]],
     ['forged', all => [...all, forged()]],
   ])('is strict where the user fetches it: %s', async (_name, change) => {
-    const { client } = open()
+    const { client } = await open()
     service.changePages(feed, change)
     const { code } = await failureOf(client.getReportsPage(feed, START, 10))
     expect(code).toMatch(/^(API_RESPONSE|DECODING)$/)
