@@ -50,7 +50,13 @@ export {
   writeNew,
   writeWhole,
 } from './platform/node/files.js'
-export { type Lock, takeLock } from './platform/node/lock.js'
+export {
+  describeProcess,
+  type Lock,
+  readProcess,
+  takeLock,
+  thisProcess,
+} from './platform/node/lock.js'
 export {
   type Content,
   createPermissions,
@@ -58,7 +64,6 @@ export {
   type Permissions,
   permissionRules,
 } from './platform/node/permissions.js'
-export { describeProcess, readProcess, thisProcess } from './platform/node/running.js'
 export { sha256 } from './platform/sha256.js'
 export { BOUND_LAYOUT, openBody } from './plugins/confidential-http/response-encryption.js'
 export {

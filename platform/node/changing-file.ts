@@ -20,10 +20,16 @@ export interface ChangingFileOptions<Value> extends PermissionOptions {
 const MAX_BYTES = 1_048_576
 /** Two changes within so many milliseconds may leave the same time of the last one. */
 const UNSETTLED = 2000
-/** Milliseconds after which a file that could not be read is looked at again, though it has not changed. */
+/**
+ * Milliseconds after which a file that could not be read is looked at again, though it has not
+ * changed.
+ */
 const REFUSED_INTERVAL = 1000
 
-/** Opens a file of entries, which is read again when it has changed. Throws where it can't be read now. */
+/**
+ * Opens a file of entries, which is read again when it has changed. Throws where it can't be read
+ * now.
+ */
 export function openChangingFile<Value extends { readonly size: number }>(
   file: string,
   { entries, parse, log = {}, ...permissionOptions }: ChangingFileOptions<Value>,

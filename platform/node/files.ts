@@ -16,8 +16,8 @@ import { basename, dirname, join, resolve } from 'node:path'
 export const draftPrefix = (path: string): string => `.${basename(path)}.`
 
 /**
- * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it is renamed. Only its
- * owner can read it. `prepare` runs before anything is written into the draft.
+ * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it
+ * is renamed. Only its owner can read it. `prepare` runs before anything is written into the draft.
  */
 export function writeWhole(
   path: string,
@@ -27,7 +27,10 @@ export function writeWhole(
   return writeDraft(path, text, rename, prepare)
 }
 
-/** As `writeWhole`, but rejects with EEXIST where the file exists: of several writers at once, one succeeds. */
+/**
+ * As `writeWhole`, but rejects with EEXIST where the file exists: of several writers at once, one
+ * succeeds.
+ */
 export function writeNew(
   path: string,
   text: string,
@@ -80,8 +83,8 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error for a path that is not such
- * a file.
+ * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error
+ * for a path that is not such a file.
  */
 export async function readText(
   path: string,
@@ -103,7 +106,10 @@ export async function readText(
   }
 }
 
-/** The path of a file without symbolic links, so that one file has one path; the file need not exist. */
+/**
+ * The path of a file without symbolic links, so that one file has one path; the file need not
+ * exist.
+ */
 export async function realFile(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -117,7 +123,10 @@ export async function realFile(path: string): Promise<string> {
   return join(await realpath(folder), basename(path))
 }
 
-/** Reads an open file of about this size, at most so many bytes. A stream would take several times as long for a small file. */
+/**
+ * Reads an open file of about this size, at most so many bytes. A stream would take several times
+ * as long for a small file.
+ */
 async function readAtMost(file: FileHandle, size: number, most: number): Promise<Buffer> {
   let bytes = Buffer.alloc(Math.min(size + 1, most))
   for (let length = 0; ; ) {

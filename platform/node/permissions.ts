@@ -24,7 +24,10 @@ export interface Permissions {
 
 /** @internal The option that lifts the checks. */
 export interface PermissionOptions {
-  /** Accepts secret files that others may read, and files and folders that others may write. @default false */
+  /**
+   * Accepts secret files that others may read, and files and folders that others may write.
+   * @default false
+   */
   readonly insecurePermissions?: boolean
 }
 

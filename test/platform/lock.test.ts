@@ -10,8 +10,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { type Lock, takeLock } from '../../platform/node/lock.js'
-import { startOf, thisProcess } from '../../platform/node/running.js'
+import { type Lock, startOf, takeLock, thisProcess } from '../../platform/node/lock.js'
 
 let folder: string
 let path: string

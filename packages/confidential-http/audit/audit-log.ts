@@ -27,15 +27,18 @@ export interface AuditLogOptions extends PermissionOptions {
   /** The file that records are appended to. It is made, for its owner alone, if it is not there. */
   readonly file: string
   /**
-   * Called with each record, in order, when it is in the file: sends it elsewhere. Who has the latest head can say whether
-   * records were removed. A request waits for a promise that it returns, for 5 s at most, and is not made if it throws.
+   * Called with each record, in order, when it is in the file: sends it elsewhere. Who has the
+   * latest head can say whether records were removed. A request waits for a promise that it
+   * returns, for 5 s at most, and is not made if it throws.
    */
   readonly onRecord?: (line: string, head: AuditHead) => unknown
-  /** The size of a file, in bytes, from which on it is renamed, and another begun. @default 67108864 */
+  /**
+   * The size of a file, in bytes, from which on it is renamed, and another begun. @default 67108864
+   */
   readonly maxBytes?: number
   /**
-   * When records are on the disk and not only with the system: before the request goes on (`each`), or whenever the system
-   * writes them (`never`), which a power failure shows. @default 'each'
+   * When records are on the disk and not only with the system: before the request goes on (`each`),
+   * or whenever the system writes them (`never`), which a power failure shows. @default 'each'
    */
   readonly fsync?: 'each' | 'never'
 }
@@ -53,7 +56,10 @@ const schema = {
 
 /** An audit log in a file. */
 export interface OpenAuditLog extends AsyncDisposable {
-  /** Resolves with the number of the record when it is as durable as it will be; rejects if it can't be written. */
+  /**
+   * Resolves with the number of the record when it is as durable as it will be; rejects if it can't
+   * be written.
+   */
   append(content: AuditContent): Promise<number>
   /** The last record: it stands for all before it. */
   readonly head: AuditHead
@@ -70,8 +76,9 @@ interface Entry extends Draft {
 const MAX_NOTICE = 5000
 
 /**
- * Opens an audit log, checks the file that it goes on with, and writes that it starts. Each record names the hash of the one
- * before. One process writes it at a time. While it can't be written it rejects records, and tries again with each.
+ * Opens an audit log, checks the file that it goes on with, and writes that it starts. Each record
+ * names the hash of the one before. One process writes it at a time. While it can't be written it
+ * rejects records, and tries again with each.
  */
 export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditLog> {
   const { file, onRecord, maxBytes, fsync, insecurePermissions } = readOptions(

@@ -19,7 +19,10 @@ export interface AuditReading {
   readonly first: number
   /** The requests without an answer: they were under way when the enclave ended, or are. */
   readonly unanswered: readonly number[]
-  /** The changes of a vault from the first on that have no record: their processes ended before they wrote it, or are about to. */
+  /**
+   * The changes of a vault from the first on that have no record: their processes ended before they
+   * wrote it, or are about to.
+   */
   readonly unrecorded: readonly number[]
   /** The cut lines that a later start names. */
   readonly cuts: readonly (AuditCut & { readonly file: string })[]
@@ -34,7 +37,10 @@ export interface AuditReading {
 /** The largest number of a past file: 64 TB of them, at the usual size. */
 const MAX_FILES = 1_000_000
 
-/** The past files of a log, the oldest first, and the number of the next. Throws for one that no rotation can have made. */
+/**
+ * The past files of a log, the oldest first, and the number of the next. Throws for one that no
+ * rotation can have made.
+ */
 export function filesOf(file: string): { readonly past: readonly string[]; readonly next: number } {
   const name = basename(file)
   const numbers = readdirSync(dirname(file))
@@ -98,8 +104,9 @@ export interface AuditReader {
 }
 
 /**
- * Checks each line against the one before; `seen` are heads that were stored elsewhere, which the log must have; `before` the requests
- * without an answer so far; `lastChange` the last change of the vault.
+ * Checks each line against the one before; `seen` are heads that were stored elsewhere, which the
+ * log must have; `before` the requests without an answer so far; `lastChange` the last change of
+ * the vault.
  */
 export function createAuditReader(
   seen: readonly AuditHead[] = [],
@@ -188,8 +195,8 @@ export function createAuditReader(
 }
 
 /**
- * The whole numbers from the least to the greatest, or to `last`, that are not among them, except those right before one of `after`;
- * of many the first thousand.
+ * The whole numbers from the least to the greatest, or to `last`, that are not among them, except
+ * those right before one of `after`; of many the first thousand.
  */
 function missingIn(
   numbers: ReadonlySet<number>,

@@ -45,8 +45,9 @@ export interface AuditCut {
 }
 
 /**
- * What a record says. The log itself writes `start` (with `cut`, the line before, if it has no end), `rotate` (the first record of a
- * file, after the one that has the name `after` now), and `stop`; a log that ends otherwise was cut off, or its process runs.
+ * What a record says. The log itself writes `start` (with `cut`, the line before, if it has no
+ * end), `rotate` (the first record of a file, after the one that has the name `after` now), and
+ * `stop`; a log that ends otherwise was cut off, or its process runs.
  */
 export interface AuditContent {
   /** What it is of. */

@@ -29,13 +29,25 @@ export interface AuditPlace extends AuditHead {
 
 /** Options of `verifyAudit`. */
 export interface VerifyAuditOptions {
-  /** A head that `onRecord` or an earlier `verifyAudit` gave, and that was stored elsewhere: the log must have that record. */
+  /**
+   * A head that `onRecord` or an earlier `verifyAudit` gave, and that was stored elsewhere: the log
+   * must have that record.
+   */
   readonly head?: AuditHead
-  /** The number of the record that the log begins with; more than 1 where its oldest files are elsewhere. @default 1 */
+  /**
+   * The number of the record that the log begins with; more than 1 where its oldest files are
+   * elsewhere. @default 1
+   */
   readonly first?: number
-  /** The `place` that an earlier `verifyAudit` gave: what comes before it is not read again. @default all is read */
+  /**
+   * The `place` that an earlier `verifyAudit` gave: what comes before it is not read again.
+   * @default all is read
+   */
   readonly from?: AuditPlace
-  /** Of the log of a vault: the number of its last change, so that it is found where that has no record. @default not known */
+  /**
+   * Of the log of a vault: the number of its last change, so that it is found where that has no
+   * record. @default not known
+   */
   readonly lastChange?: number
 }
 
@@ -55,17 +67,18 @@ export interface VerifiedAudit extends Omit<AuditReading, 'openEnd' | 'last'> {
 }
 
 /**
- * A writer may be in the midst of a line, of a rotation, or of taking a failed write back: so often it is looked at again, after so
- * many milliseconds and more.
+ * A writer may be in the midst of a line, of a rotation, or of taking a failed write back: so often
+ * it is looked at again, after so many milliseconds and more.
  */
 const ATTEMPTS = 8
 const DELAY = 5
 
 /**
- * Verifies that each record of an audit log, with the files of past rotations, follows the one before. Rejects with EnclaveError
- * (`AUDIT`), which names the line that does not, and where the log does not begin with record `first`. Records that were removed
- * from the end are found with `head` or `from` alone. A log without records, whose head has the number 0, is one that ended before
- * it began. The log may be written meanwhile.
+ * Verifies that each record of an audit log, with the files of past rotations, follows the one
+ * before. Rejects with EnclaveError (`AUDIT`), which names the line that does not, and where the
+ * log does not begin with record `first`. Records that were removed from the end are found with
+ * `head` or `from` alone. A log without records, whose head has the number 0, is one that ended
+ * before it began. The log may be written meanwhile.
  */
 export async function verifyAudit(
   file: string,
@@ -80,7 +93,8 @@ export async function verifyAudit(
     try {
       return await readFiles(file, files, wanted)
     } catch (thrown) {
-      // What a writer has done meanwhile looks otherwise a moment later; an open end is complete then.
+      // What a writer has done meanwhile looks otherwise a moment later; an open end is complete
+      // then.
       const isOpen = thrown instanceof OpenEnd
       if (!isOpen && !isStreamsError(thrown, 'AUDIT')) throw thrown
       const { message } = thrown as Error
@@ -105,7 +119,10 @@ interface OpenFile {
 
 class OpenEnd extends Error {}
 
-/** Opens the files of a log from a place on, all at one moment: none is renamed between the first and the last. */
+/**
+ * Opens the files of a log from a place on, all at one moment: none is renamed between the first
+ * and the last.
+ */
 async function openFiles(file: string, from: AuditPlace | undefined): Promise<readonly OpenFile[]> {
   for (let attempt = 1; ; attempt++) {
     const { past, next } = filesOf(file)

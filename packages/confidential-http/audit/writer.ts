@@ -35,10 +35,15 @@ export interface WriterOptions {
 }
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_WRONLY } = constants
-/** Without O_NONBLOCK, opening a named pipe would wait for a reader. Through a link, somebody else could choose the file. */
+/**
+ * Without O_NONBLOCK, opening a named pipe would wait for a reader. Through a link, somebody else
+ * could choose the file.
+ */
 const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW
 
-/** Writes records to the end of a file. After an error of one of its methods `recover` comes first. */
+/**
+ * Writes records to the end of a file. After an error of one of its methods `recover` comes first.
+ */
 export class AuditWriter {
   readonly #file: string
   readonly #options: WriterOptions
@@ -117,7 +122,10 @@ export class AuditWriter {
     })
   }
 
-  /** Takes back what a failed write has left, so that the file ends with the last record. Rejects where that can't be. */
+  /**
+   * Takes back what a failed write has left, so that the file ends with the last record. Rejects
+   * where that can't be.
+   */
   recover(): Promise<void> {
     return this.#guarded(async () => {
       await this.close()
@@ -158,7 +166,10 @@ export class AuditWriter {
     await this.#handle.close().catch(() => undefined)
   }
 
-  /** A record that is appended to a file without a name, or to a file that others write, counts for nothing. */
+  /**
+   * A record that is appended to a file without a name, or to a file that others write, counts for
+   * nothing.
+   */
   async #checkFile(): Promise<void> {
     const held = await this.#handle.stat({ bigint: true })
     const named = await lstat(this.#file, { bigint: true }).catch(() => undefined)
@@ -214,7 +225,10 @@ async function openFile(
   }
 }
 
-/** Rejects where the file is a link, so that others would choose where records go, or no file; one that is not there will be made. */
+/**
+ * Rejects where the file is a link, so that others would choose where records go, or no file; one
+ * that is not there will be made.
+ */
 export async function checkAuditFile(file: string): Promise<void> {
   const entry = await lstat(file).catch(() => undefined)
   if (entry?.isSymbolicLink()) throw linkError(file)

@@ -25,13 +25,17 @@ export class ActLog {
     this.#file = join(folder.directory, ACTS_FILE)
   }
 
-  /** Rejects before a change that could not be recorded, as somebody has put something else in the place of the log. */
+  /**
+   * Rejects before a change that could not be recorded, as somebody has put something else in the
+   * place of the log.
+   */
   check(): Promise<void> {
     return checkAuditFile(this.#file)
   }
 
   /**
-   * Records a change that was made. A process that ends in between leaves the number of its change out, which a verification names.
+   * Records a change that was made. A process that ends in between leaves the number of its change
+   * out, which a verification names.
    */
   async record(made: Made): Promise<void> {
     try {

@@ -101,8 +101,9 @@ export class KeyChanger {
   }
 
   /**
-   * Gives each holder a new share of the same key. The new holders have shown their shares before the manifest names them, and old
-   * shares are removed once all new holders go by that manifest: a process that is killed leaves either generation whole.
+   * Gives each holder a new share of the same key. The new holders have shown their shares before
+   * the manifest names them, and old shares are removed once all new holders go by that manifest: a
+   * process that is killed leaves either generation whole.
    */
   async reshare(given?: ReshareOptions): Promise<KeyChange> {
     const options = readOptions('reshare', given, schema)
@@ -128,8 +129,8 @@ export class KeyChanger {
   }
 
   /**
-   * Makes a new key, and encrypts the newest version of each secret with it. Older versions and expired secrets go. Crash-safe as
-   * `reshare` is.
+   * Makes a new key, and encrypts the newest version of each secret with it. Older versions and
+   * expired secrets go. Crash-safe as `reshare` is.
    */
   async rotate(): Promise<KeyChange> {
     const base = await this.#settledHead()
@@ -139,8 +140,9 @@ export class KeyChanger {
   }
 
   /**
-   * Has a vault that was put back from a backup accepted by processes that have seen a newer state, up to the change `after`. Rejects
-   * where the holders have no shares of its generation any more; they keep those that they have.
+   * Has a vault that was put back from a backup accepted by processes that have seen a newer state,
+   * up to the change `after`. Rejects where the holders have no shares of its generation any more;
+   * they keep those that they have.
    */
   async recover(after: number): Promise<Recovery> {
     const next = await this.#log.recover(this.#writer, after)
@@ -192,7 +194,10 @@ export class KeyChanger {
     return { generation, leftOut: [...reshared.leftOut, ...late.map(({ why }) => why)] }
   }
 
-  /** Encrypts the newest versions with a new key. What `made` has was encrypted before another process was first with its change. */
+  /**
+   * Encrypts the newest versions with a new key. What `made` has was encrypted before another
+   * process was first with its change.
+   */
   async #encryptAll(
     now: SignedManifest,
     publicKey: PublicKey,
@@ -227,7 +232,10 @@ export class KeyChanger {
     }
   }
 
-  /** Removes the shares of a change that failed, unless the vault uses them: it may have failed after the manifest was written. */
+  /**
+   * Removes the shares of a change that failed, unless the vault uses them: it may have failed
+   * after the manifest was written.
+   */
   async #removeUnused(generation: number): Promise<void> {
     const now = await this.#log.head().catch(() => undefined)
     if (now !== undefined && now.generation !== generation)
@@ -248,8 +256,9 @@ export class KeyChanger {
   }
 
   /**
-   * Sends the manifest to the new holders and to those that were dropped, and deletes what is old once every new holder has its share.
-   * Returns the holders that could not be reached. Where a new holder has no share, the change is taken back.
+   * Sends the manifest to the new holders and to those that were dropped, and deletes what is old
+   * once every new holder has its share. Returns the holders that could not be reached. Where a new
+   * holder has no share, the change is taken back.
    */
   async #settle(next: SignedManifest, base: SignedManifest = next): Promise<readonly Unreached[]> {
     const { addresses = [], generation, dropped = [] } = next
@@ -272,8 +281,9 @@ export class KeyChanger {
   }
 
   /**
-   * Puts the generation before into use again, whose shares nobody has deleted yet. Of a new key, secrets that were put since go with
-   * it, and each is named: that is done only where so many shares of it are lost that nobody can read them. Throws VaultError.
+   * Puts the generation before into use again, whose shares nobody has deleted yet. Of a new key,
+   * secrets that were put since go with it, and each is named: that is done only where so many
+   * shares of it are lost that nobody can read them. Throws VaultError.
    */
   async #takeBack(failed: SignedManifest, without: readonly Unreached[]): Promise<never> {
     const reasons = without.map(({ why }) => why)
@@ -304,7 +314,8 @@ export class KeyChanger {
         ...{ generation, threshold, publicKey, addresses, dropped, secrets, shareLifetime },
         act: { type: 'take back' },
         isUnsettled: undefined,
-        // Counted anew: the time of these shares may have passed meanwhile, and holders would delete them at once.
+        // Counted anew: the time of these shares may have passed meanwhile, and holders would
+        // delete them at once.
         sharesExpireAt: expiryOf(shareLifetime),
       }
     })
@@ -319,7 +330,9 @@ export class KeyChanger {
     ])
   }
 
-  /** Settles a generation, unless another process has changed the key meanwhile, and does so itself. */
+  /**
+   * Settles a generation, unless another process has changed the key meanwhile, and does so itself.
+   */
   async #amend(settling: Manifest, change: Pick<Manifest, 'dropped'>): Promise<SignedManifest> {
     const { next } = await this.#log.commit(this.#writer, now =>
       hasSameShares(now, settling)

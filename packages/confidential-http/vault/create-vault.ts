@@ -34,7 +34,8 @@ export interface VaultOptions extends PermissionOptions {
   /** How many holders it takes to release a secret. @default 2, or 1 if there is one holder */
   readonly threshold?: number
   /**
-   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x. @default a random one
+   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x.
+   * @default a random one
    */
   readonly owner?: string
 }
@@ -47,8 +48,9 @@ const schema = {
 } satisfies Schema<VaultOptions>
 
 /**
- * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody who can read the
- * directory can decrypt its secrets: this is a vault for development, with every holder on one machine.
+ * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody
+ * who can read the directory can decrypt its secrets: this is a vault for development, with every
+ * holder on one machine.
  *
  *     vault.json                              owner, and the public key that manifests are signed with
  *     writer.json                             the secret key that manifests are signed with
@@ -56,8 +58,8 @@ const schema = {
  *     shares/1/0.json …                        a holder's private share of a generation, as TDH2's JSON
  *     secrets/<owner>/<namespace>/<key>.<digest>.json  owner, namespace, key, ciphertext
  *
- * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files being written; they can
- * be deleted while no process writes. Only their owner can read the files.
+ * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files
+ * being written; they can be deleted while no process writes. Only their owner can read the files.
  *
  * @example
  * const vault = await createVault('./vault')

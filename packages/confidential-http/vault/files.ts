@@ -93,7 +93,10 @@ export function parseFields(text: string, shown: string): Fields {
   throw new VaultError(`${shown} is not a JSON object`)
 }
 
-/** Checks fields by a rule for each. Throws VaultError, which calls the object `shown` and names the field and the rule. */
+/**
+ * Checks fields by a rule for each. Throws VaultError, which calls the object `shown` and names the
+ * field and the rule.
+ */
 export function checkFields(
   shown: string,
   fields: object,

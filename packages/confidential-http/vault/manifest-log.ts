@@ -40,7 +40,10 @@ export async function writeFirst(
   await folder.writeNew(fileOf(1), text)
 }
 
-/** The manifests of a vault: any number of processes read and change them. Each manifest is a file that is written once. */
+/**
+ * The manifests of a vault: any number of processes read and change them. Each manifest is a file
+ * that is written once.
+ */
 export class ManifestLog {
   readonly #folder: VaultFolder
   readonly #writerKey: string
@@ -59,8 +62,8 @@ export class ManifestLog {
   }
 
   /**
-   * The state now: the same object until it changes. Rejects (`ROLLBACK`) if it is older than a state that was seen. Requests at once read
-   * the folder once.
+   * The state now: the same object until it changes. Rejects (`ROLLBACK`) if it is older than a
+   * state that was seen. Requests at once read the folder once.
    */
   readonly head: () => Promise<SignedManifest> = createBatch(() => this.#readHead())
 
@@ -82,8 +85,8 @@ export class ManifestLog {
   }
 
   /**
-   * Makes a next state of the state now which processes accept that have seen changes up to `after` of another history. Rejects if
-   * another process has made a change meanwhile, which is lost.
+   * Makes a next state of the state now which processes accept that have seen changes up to `after`
+   * of another history. Rejects if another process has made a change meanwhile, which is lost.
    */
   recover(writer: Writer, after: number): Promise<SignedManifest> {
     return this.#inTurn(() => this.#recover(writer, after))
@@ -125,7 +128,8 @@ export class ManifestLog {
         } finally {
           await this.#seen.add(next)
         }
-        // A change that is unsettled may be taken back to the state before it. A state that can't be read is no help.
+        // A change that is unsettled may be taken back to the state before it. A state that can't
+        // be read is no help.
         const kept =
           next.isUnsettled === true
             ? await this.before(next.generation).catch(() => undefined)

@@ -15,15 +15,17 @@ export interface SecretVersion extends SecretName {
   /** From then on it is not released, in Unix milliseconds. */
   readonly expiresAt?: number
   /**
-   * Its policy, to be shown: what decides is the one that is encrypted with the value. Absent where there is none, or an older version
-   * of this library has put it.
+   * Its policy, to be shown: what decides is the one that is encrypted with the value. Absent where
+   * there is none, or an older version of this library has put it.
    */
   readonly policy?: SecretUse
   /** SHA-256 of its ciphertext, as hexadecimal digits. */
   readonly digest: string
 }
 
-/** Where a holder that is a process of its own is asked, and its public key: 64 hexadecimal digits. */
+/**
+ * Where a holder that is a process of its own is asked, and its public key: 64 hexadecimal digits.
+ */
 export interface HolderAddress {
   /** The URL, `http:` or `https:`. */
   readonly url: string
@@ -57,7 +59,10 @@ export interface Manifest {
   readonly sequence: number
   /** The digests of the manifests before, the latest first: at most HISTORY. */
   readonly history: readonly string[]
-  /** The change that made it; undefined for the first, and where an older version of this library has. */
+  /**
+   * The change that made it; undefined for the first, and where an older version of this library
+   * has.
+   */
   readonly act?: Act | undefined
   /** Which shares are in use: each resharing and each rotation makes another generation. */
   readonly generation: number
@@ -66,7 +71,10 @@ export interface Manifest {
   readonly publicKey: PublicKey
   /** The holders that are processes; undefined where all are in the directory. */
   readonly addresses?: readonly HolderAddress[] | undefined
-  /** The holders that were left out by a resharing, and have not been reached since: they still have to delete their shares. */
+  /**
+   * The holders that were left out by a resharing, and have not been reached since: they still have
+   * to delete their shares.
+   */
   readonly dropped?: readonly HolderAddress[] | undefined
   /** True until every new holder goes by the generation: until then nobody deletes an old share. */
   readonly isUnsettled?: boolean | undefined
@@ -134,7 +142,10 @@ export function readManifest(text: string, writer: string, shown: string): Signe
   return { ...fields, publicKey, digest: digestOf(signed), text }
 }
 
-/** The rules of a manifest's fields: a writer of another version of this library may have signed something else. */
+/**
+ * The rules of a manifest's fields: a writer of another version of this library may have signed
+ * something else.
+ */
 const rulesFor = (
   { hArray }: PublicKey,
   { sequence }: SignedFields,
@@ -176,7 +187,10 @@ export function hexOf(publicKey: PublicKey): string {
   return Buffer.from(formatPublicKey(publicKey)).toString('hex')
 }
 
-/** True if the shares are the same. A change that was taken back leaves its number to the next change, whose shares are others. */
+/**
+ * True if the shares are the same. A change that was taken back leaves its number to the next
+ * change, whose shares are others.
+ */
 export function hasSameShares(one: Manifest, other: Manifest): boolean {
   return hexOf(one.publicKey) === hexOf(other.publicKey)
 }
@@ -199,7 +213,9 @@ export const MAX_SECRETS = 100
 /** How many versions of a secret stay: the one in use, and those before it. */
 export const MAX_VERSIONS = 3
 
-/** The versions of a secret, the one in use first. Throws VaultError where there is no such secret. */
+/**
+ * The versions of a secret, the one in use first. Throws VaultError where there is no such secret.
+ */
 export function versionsOf(
   secrets: readonly SecretVersion[],
   name: SecretName,
@@ -217,7 +233,10 @@ export function newestOf(secrets: readonly SecretVersion[]): readonly SecretVers
   })
 }
 
-/** The version in use of a secret. Throws VaultError where there is none, or it has expired (`SECRET_EXPIRED`). */
+/**
+ * The version in use of a secret. Throws VaultError where there is none, or it has expired
+ * (`SECRET_EXPIRED`).
+ */
 export function usableOf(
   secrets: readonly SecretVersion[],
   name: SecretName,

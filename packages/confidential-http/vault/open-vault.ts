@@ -47,12 +47,14 @@ import { VaultStates } from './vault-state.js'
 /** The options of `openVault`. */
 export interface OpenVaultOptions extends PermissionOptions {
   /**
-   * A file that remembers the newest state of the vault, best on another disk: an older state is rejected (`ROLLBACK`), whenever
-   * this process was started. @default none: remembered while the process runs
+   * A file that remembers the newest state of the vault, best on another disk: an older state is
+   * rejected (`ROLLBACK`), whenever this process was started. @default none: remembered while the
+   * process runs
    */
   readonly rollbackState?: string
   /**
-   * The secret key that holders which are processes know this process by, 64 hexadecimal digits: `readKeyFile('enclave.key')`.
+   * The secret key that holders which are processes know this process by, 64 hexadecimal digits:
+   * `readKeyFile('enclave.key')`.
    * @default none: such holders release nothing
    */
   readonly callerSecretKey?: string
@@ -71,8 +73,9 @@ const optionalNamespace = optional((_field, value) => checkNamespace(value as st
 const MAX_AFTER = 1e14
 
 /**
- * Opens a vault. A missing or wrong share is found only when its holder is asked, as the other holders may suffice. Rejects
- * with DataStreamsError (`PERMISSIONS`) if others may write in its folders, or read or write the share of any holder.
+ * Opens a vault. A missing or wrong share is found only when its holder is asked, as the other
+ * holders may suffice. Rejects with DataStreamsError (`PERMISSIONS`) if others may write in its
+ * folders, or read or write the share of any holder.
  *
  * @example
  * const vault = await openVault('./vault')

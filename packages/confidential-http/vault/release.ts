@@ -27,7 +27,10 @@ import type { RespondingHolder, VaultState } from './vault.js'
 /** The label of an encrypted response. No secret has it. */
 const RESPONSE_LABEL = new Uint8Array(32)
 
-/** Checks a ciphertext that a holder is asked to decrypt, and makes the holder's sealed decryption share. */
+/**
+ * Checks a ciphertext that a holder is asked to decrypt, and makes the holder's sealed decryption
+ * share.
+ */
 export class ShareMaker {
   readonly #readCiphertext: (json: string) => Ciphertext
   readonly #readShare: () => Promise<PrivateShare>
@@ -84,7 +87,9 @@ export async function decryptResponse(
   }
 }
 
-/** Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the holders. */
+/**
+ * Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the holders.
+ */
 export async function decryptWithHolders(
   { publicKey, threshold, holders }: VaultState,
   text: string,

@@ -40,8 +40,8 @@ export interface ReceivedDealing {
 }
 
 /**
- * Deals a share, or a random secret where there is none, to the holders of these keys. Returns the holders whose key is undefined, as
- * their invitation was wrong, if there are any.
+ * Deals a share, or a random secret where there is none, to the holders of these keys. Returns the
+ * holders whose key is undefined, as their invitation was wrong, if there are any.
  */
 export function sealDealing(
   dealer: number,
@@ -125,8 +125,8 @@ export interface Dealer {
   /** Names it in errors. */
   readonly shown: string
   /**
-   * Deals its share to the receivers that have sent it these invitations, by receiver; or returns those whose invitations are not
-   * their own.
+   * Deals its share to the receivers that have sent it these invitations, by receiver; or returns
+   * those whose invitations are not their own.
    */
   deal(invitations: readonly Uint8Array[]): Promise<SealedDealing | Complaints>
 }
@@ -138,8 +138,8 @@ export interface Receiver {
   /** Invites each dealer to seal to a key that it makes for this resharing. */
   invite(): Promise<readonly Uint8Array[]>
   /**
-   * Checks and stores its share, in place of that of an earlier attempt. Returns the dealers that sent it something else than they
-   * published.
+   * Checks and stores its share, in place of that of an earlier attempt. Returns the dealers that
+   * sent it something else than they published.
    */
   accept(dealings: readonly ReceivedDealing[], attempt: number): Promise<readonly number[]>
   /** Rejects unless the holder shows that it has stored its share of this key. */
@@ -172,8 +172,9 @@ interface Good {
 }
 
 /**
- * Has the dealers deal to the receivers, and the receivers store their shares. Sees nothing but commitments and sealed boxes. A
- * dealer that fails, lies or is said to lie is left out, as long as there are enough others; every receiver must have its share.
+ * Has the dealers deal to the receivers, and the receivers store their shares. Sees nothing but
+ * commitments and sealed boxes. A dealer that fails, lies or is said to lie is left out, as long as
+ * there are enough others; every receiver must have its share.
  */
 export async function reshareKey(resharing: Resharing): Promise<Reshared> {
   const { publicKey, receivers, isFresh } = resharing
@@ -245,7 +246,10 @@ function choose(
   return isFresh ? good : good.slice(0, needed)
 }
 
-/** Gives every receiver what it was dealt. Returns the dealers that one of them complains of, with the complaint. */
+/**
+ * Gives every receiver what it was dealt. Returns the dealers that one of them complains of, with
+ * the complaint.
+ */
 async function offer(
   { receivers }: Resharing,
   chosen: readonly Good[],

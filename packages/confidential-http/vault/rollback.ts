@@ -11,8 +11,8 @@ type SeenState = Pick<SignedManifest, 'sequence' | 'digest'>
 const MAX_BYTES = 1024
 
 /**
- * Remembers the newest state of a vault, so that an older one is noticed: in memory, and in a file if one is given. The file lies best
- * on another disk than the vault.
+ * Remembers the newest state of a vault, so that an older one is noticed: in memory, and in a file
+ * if one is given. The file lies best on another disk than the vault.
  */
 export class RollbackState {
   readonly #file: string | undefined
@@ -72,7 +72,10 @@ export class RollbackState {
   }
 }
 
-/** Throws VaultError (`ROLLBACK`) for a manifest that is older than the state that was seen, or that does not descend from it. */
+/**
+ * Throws VaultError (`ROLLBACK`) for a manifest that is older than the state that was seen, or that
+ * does not descend from it.
+ */
 export function compare(
   seen: SeenState | undefined,
   { sequence, digest, history }: SignedManifest,

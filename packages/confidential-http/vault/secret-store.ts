@@ -23,7 +23,10 @@ export function fileOfVersion({
   return `${folder}/${fileNameOf(key)}.${digest.slice(0, 16)}.json`
 }
 
-/** A change takes far less: files that no version has were left over, and are older. In milliseconds. */
+/**
+ * A change takes far less: files that no version has were left over, and are older. In
+ * milliseconds.
+ */
 export const LEFT_OVER = 3_600_000
 /** The name of a version's file, or of a draft of one. */
 const OWN_FILE = /\.[0-9a-f]{16}\.json$|^\..+\.[0-9a-f]{16}$/
@@ -47,7 +50,10 @@ export class SecretStore {
     this.#folder = folder
   }
 
-  /** Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's digest. */
+  /**
+   * Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's
+   * digest.
+   */
   async write({ owner, namespace, key }: SecretName, ciphertext: string): Promise<string> {
     const digest = digestOf(ciphertext)
     const file = fileOfVersion({ owner, namespace, key, digest })
@@ -66,7 +72,8 @@ export class SecretStore {
     const file = fileOfVersion(version)
     const stamp = await this.#stampOf(file)
     const cached = this.#cache.get(file)
-    // The digest is that of a signed manifest: a forged entry of a file does not change which ciphertext is used.
+    // The digest is that of a signed manifest: a forged entry of a file does not change which
+    // ciphertext is used.
     if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
       this.#remember(file, cached)
       return cached.ciphertext
@@ -86,8 +93,9 @@ export class SecretStore {
   }
 
   /**
-   * Removes the files of the versions that a change has left out. With a settled change it also removes the files that killed processes
-   * have left: no version has them, and they are older than any change takes.
+   * Removes the files of the versions that a change has left out. With a settled change it also
+   * removes the files that killed processes have left: no version has them, and they are older than
+   * any change takes.
    */
   async removeDropped(base: Manifest, next: Manifest): Promise<void> {
     const named = new Set(next.secrets.map(({ digest }) => digest))

@@ -15,8 +15,9 @@ import type { PutOptions, SecretInfo } from './vault.js'
 // The checks of what users give a vault about a secret, and its encryption.
 
 /**
- * Whether anybody can have a host below this name, by the public suffix list: registries (`co.uk`) and those who give names to
- * their customers (`github.io`). So is a name whose every child is one (`kobe.jp`), and an address, which has no hosts below it.
+ * Whether anybody can have a host below this name, by the public suffix list: registries (`co.uk`)
+ * and those who give names to their customers (`github.io`). So is a name whose every child is one
+ * (`kobe.jp`), and an address, which has no hosts below it.
  */
 export function isPublicSuffix(name: string): boolean {
   const suffixOf = (host: string): string | null =>

@@ -92,7 +92,10 @@ export async function claimGeneration(folder: VaultFolder, current: number): Pro
   }
 }
 
-/** Removes the shares of older generations than the current one, and such as killed processes left an hour ago. */
+/**
+ * Removes the shares of older generations than the current one, and such as killed processes left
+ * an hour ago.
+ */
 export async function removeOldShares(folder: VaultFolder, current: number): Promise<void> {
   const holders = join(folder.directory, SHARES_FOLDER)
   for (const entry of await readdir(holders)) {
@@ -110,7 +113,10 @@ export async function removeShares(folder: VaultFolder, generation: number): Pro
   await rm(join(folder.directory, folderOf(generation)), { recursive: true, force: true })
 }
 
-/** Rejects if the permissions of any share file are too wide. Missing and wrong shares are found when a holder releases. */
+/**
+ * Rejects if the permissions of any share file are too wide. Missing and wrong shares are found
+ * when a holder releases.
+ */
 export async function checkShareFiles(
   { directory, permissions }: VaultFolder,
   generation: number,

@@ -1,6 +1,6 @@
 /**
- * Runs `work` once for all callers that ask before it begins. A caller that asks while it runs shares the next run: the running one may
- * not see the latest change.
+ * Runs `work` once for all callers that ask before it begins. A caller that asks while it runs
+ * shares the next run: the running one may not see the latest change.
  */
 export function createBatch<Value>(work: () => Promise<Value>): () => Promise<Value> {
   const inTurn = createTurns()
@@ -12,7 +12,10 @@ export function createBatch<Value>(work: () => Promise<Value>): () => Promise<Va
     }))
 }
 
-/** Runs tasks one after another, in the order in which they are given. A task that fails does not stop the next. */
+/**
+ * Runs tasks one after another, in the order in which they are given. A task that fails does not
+ * stop the next.
+ */
 export function createTurns(): <Value>(task: () => Promise<Value>) => Promise<Value> {
   let last: Promise<unknown> = Promise.resolve()
   return function inTurn(task) {

@@ -75,7 +75,10 @@ export class VaultStates {
     )
   }
 
-  /** Sends the manifest to dropped holders that come back: they delete their shares. Nobody waits for that. */
+  /**
+   * Sends the manifest to dropped holders that come back: they delete their shares. Nobody waits
+   * for that.
+   */
   #sendToDropped(manifest: SignedManifest): void {
     const { dropped = [], isUnsettled, generation } = manifest
     const left = dropped.filter(({ key }) => !this.#reached.has(`${generation} ${key}`))

@@ -10,9 +10,9 @@ export interface VaultHolder {
   /** The URL of a holder that is a process of its own. */
   readonly url?: string
   /**
-   * The holder's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519 public key of 32
-   * bytes. The holder reads the secret's ciphertext itself, and rejects one that is not labelled with the owner's
-   * address.
+   * The holder's decryption share of a stored secret, as JSON text sealed to `recipient`, an X25519
+   * public key of 32 bytes. The holder reads the secret's ciphertext itself, and rejects one that
+   * is not labelled with the owner's address.
    */
   release(name: SecretName, recipient: Uint8Array, signal?: AbortSignal): Promise<Uint8Array>
 }
@@ -55,11 +55,14 @@ export interface ReshareOptions {
   readonly holders?: number
   /** How many of them will release a secret. @default as many as it takes now */
   readonly threshold?: number
-  /** The holders, where they are to be processes (`sluice vault holder`). @default those that the vault has */
+  /**
+   * The holders, where they are to be processes (`sluice vault holder`). @default those that the
+   * vault has
+   */
   readonly addresses?: readonly HolderAddress[]
   /**
-   * Milliseconds after which holders that are processes delete their shares: reshare before that. 0 lets shares live on. @default as it
-   * is
+   * Milliseconds after which holders that are processes delete their shares: reshare before that. 0
+   * lets shares live on. @default as it is
    */
   readonly shareLifetime?: number
 }
@@ -89,8 +92,8 @@ export interface SecretInfo extends SecretName {
   /** From then on it is not released, in Unix milliseconds. */
   readonly expiresAt?: number
   /**
-   * Where it may go, as its writer has signed: enclaves go by what is encrypted with the value. Absent where it was put without a
-   * policy, or by a version of this library that did not sign it.
+   * Where it may go, as its writer has signed: enclaves go by what is encrypted with the value.
+   * Absent where it was put without a policy, or by a version of this library that did not sign it.
    */
   readonly policy?: SecretUse
 }
@@ -104,8 +107,9 @@ export interface PutOptions {
 }
 
 /**
- * Secrets in a directory, encrypted with a key whose secret half is split: each holder holds a share, and it takes a
- * threshold of holders to release a secret. The members that say what it is made of are those of its latest known state.
+ * Secrets in a directory, encrypted with a key whose secret half is split: each holder holds a
+ * share, and it takes a threshold of holders to release a secret. The members that say what it is
+ * made of are those of its latest known state.
  */
 export interface Vault {
   /** Absolute. */
@@ -122,48 +126,64 @@ export interface Vault {
   readonly publicKey: PublicKey
   /** The published form of the public key: lower-case hexadecimal digits of its JSON text. */
   readonly publicKeyHex: string
-  /** The public key that the vault's manifests are signed with: 64 hexadecimal digits. Its holders pin it. */
+  /**
+   * The public key that the vault's manifests are signed with: 64 hexadecimal digits. Its holders
+   * pin it.
+   */
   readonly writerKey: string
-  /** The vault as it is now, whichever process has changed it: the same object until somebody does. */
+  /**
+   * The vault as it is now, whichever process has changed it: the same object until somebody does.
+   */
   current(): Promise<VaultState>
   /**
-   * Encrypts a secret and stores it as its newest version. A value is UTF-8 of at most 1022 bytes, with its policy, which is
-   * encrypted with it, and signed in the vault's manifest for `list`.
+   * Encrypts a secret and stores it as its newest version. A value is UTF-8 of at most 1022 bytes,
+   * with its policy, which is encrypted with it, and signed in the vault's manifest for `list`.
    */
   put(name: SecretRef, value: string | Uint8Array, options: PutOptions): Promise<void>
   /** The versions of a secret that are stored, the one in use first; no value. */
   versions(name: SecretRef): Promise<readonly SecretInfo[]>
-  /** Makes an older version of a secret the newest one, and returns its number. It expires when the older one does. */
+  /**
+   * Makes an older version of a secret the newest one, and returns its number. It expires when the
+   * older one does.
+   */
   restore(name: SecretRef, version: number): Promise<number>
   /**
-   * The newest versions of the secrets, sorted by name; with a filter, those of an owner or namespace only. Of damaged ones,
-   * `listDamaged` has the reasons.
+   * The newest versions of the secrets, sorted by name; with a filter, those of an owner or
+   * namespace only. Of damaged ones, `listDamaged` has the reasons.
    */
   list(filter?: {
     readonly owner?: string
     readonly namespace?: string
   }): Promise<readonly SecretInfo[]>
-  /** The files that should hold a secret and don't, of an owner or of all: put the secret again, or remove it. */
+  /**
+   * The files that should hold a secret and don't, of an owner or of all: put the secret again, or
+   * remove it.
+   */
   listDamaged(filter?: { readonly owner?: string }): Promise<readonly DamagedSecret[]>
   /** Deletes every version of a secret. */
   remove(name: SecretRef): Promise<void>
   /** The ciphertext of a secret: JSON text that anybody may see. */
   ciphertext(name: SecretName): Promise<string>
   /**
-   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does. Holders reject secrets
-   * here by their label.
+   * Decrypts the body of a response that was encrypted with the vault's key, as its receiver does.
+   * Holders reject secrets here by their label.
    */
   decryptResponse(body: Uint8Array | string): Promise<Uint8Array>
-  /** Gives the holders new shares of the same key: as many holders, and as high a threshold, as you say. Old shares are useless. */
+  /**
+   * Gives the holders new shares of the same key: as many holders, and as high a threshold, as you
+   * say. Old shares are useless.
+   */
   reshare(options?: ReshareOptions): Promise<KeyChange>
   /**
-   * Makes a new key, and encrypts the newest version of each secret with it. Older versions and expired secrets are removed;
-   * responses that were encrypted with the old key can't be decrypted any more.
+   * Makes a new key, and encrypts the newest version of each secret with it. Older versions and
+   * expired secrets are removed; responses that were encrypted with the old key can't be decrypted
+   * any more.
    */
   rotate(): Promise<KeyChange>
   /**
-   * Has a vault that was put back from a backup accepted by holders, enclaves and `rollbackState` files that have seen a newer state: the next
-   * change gets a number beyond `after`, which is the newest that any of them has seen. The error `ROLLBACK` names it.
+   * Has a vault that was put back from a backup accepted by holders, enclaves and `rollbackState`
+   * files that have seen a newer state: the next change gets a number beyond `after`, which is the
+   * newest that any of them has seen. The error `ROLLBACK` names it.
    */
   recover(options: { readonly after: number }): Promise<Recovery>
 }

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { startOf, thisProcess } from '@sluice/source/platform/node/running.js'
+import { startOf, thisProcess } from '@sluice/source/platform/node/lock.js'
 import { built } from '@sluice/test-support/files.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { Recording } from '../../record/recording.js'

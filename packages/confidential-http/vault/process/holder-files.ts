@@ -25,13 +25,17 @@ import type { Order } from './order.js'
 export interface HolderTrust {
   /** The public key of the vault's writer. */
   readonly writer: string
-  /** The public keys of the callers that may have secrets released: enclaves, and commands that rotate. */
+  /**
+   * The public keys of the callers that may have secrets released: enclaves, and commands that
+   * rotate.
+   */
   readonly callers: readonly string[]
   /** The public keys of the holders that it deals its share to. */
   readonly peers: readonly string[]
   /**
-   * The least threshold of a resharing or rotation that the holder takes part in. It raises this to the threshold of each share that
-   * it gets, and never lowers it. @default absent until the first share
+   * The least threshold of a resharing or rotation that the holder takes part in. It raises this to
+   * the threshold of each share that it gets, and never lowers it. @default absent until the first
+   * share
    */
   readonly minThreshold?: number
 }
@@ -43,7 +47,9 @@ const MANIFEST_FILE = 'manifest.json'
 const SHARES_FOLDER = 'shares'
 /** Holder.json with some hundred keys. */
 const MAX_BYTES = 65_536
-/** The number of shares that wait for their manifest: more are of resharings that came to nothing. */
+/**
+ * The number of shares that wait for their manifest: more are of resharings that came to nothing.
+ */
 const MAX_PENDING = 4
 
 /** The files of a holder that is a process of its own. */
@@ -101,14 +107,15 @@ export class HolderFiles {
   }
 
   /**
-   * Makes the pending share of this public key that of the generation, and raises `minThreshold`. False where the holder has no
-   * share of it.
+   * Makes the pending share of this public key that of the generation, and raises `minThreshold`.
+   * False where the holder has no share of it.
    */
   async adopt(generation: number, publicKey: PublicKey, index: number): Promise<boolean> {
     const adopted = `${generation}.json`
     for (const file of await this.#pendingFiles()) {
       if ((await this.#readIfOf(file, publicKey, index)) === undefined) continue
-      // Of the order that this holder has checked the commitments of: a manifest could say another threshold.
+      // Of the order that this holder has checked the commitments of: a manifest could say another
+      // threshold.
       await this.#raiseThreshold(Number(/^pending-(\d+)-/.exec(file)?.[1] ?? 0))
       await rename(`${this.#shares}/${file}`, `${this.#shares}/${adopted}`)
       await syncFolder(this.#shares)
@@ -118,7 +125,10 @@ export class HolderFiles {
     return (await this.#readIfOf(adopted, publicKey, index)) !== undefined
   }
 
-  /** Removes the shares that no manifest has named: the orders that they are of are for a generation that is past. */
+  /**
+   * Removes the shares that no manifest has named: the orders that they are of are for a generation
+   * that is past.
+   */
   async removePending(): Promise<void> {
     for (const file of await this.#pendingFiles()) await this.#remove(file)
   }
@@ -174,7 +184,10 @@ export class HolderFiles {
   }
 }
 
-/** When the order of a pending share was signed; 0 where an older version of the holder has stored it. */
+/**
+ * When the order of a pending share was signed; 0 where an older version of the holder has stored
+ * it.
+ */
 function signedAt(file: string): number {
   return Number(/^pending-\d+-(\d+)-/.exec(file)?.[1] ?? 0)
 }

@@ -18,10 +18,16 @@ import { type HolderRequest, textOf, textsOf } from './protocol.js'
 
 /** How many resharings may be under way. */
 const MAX_ORDERS = 4
-/** The label of what a holder decrypts to show that it has a share: no secret and no response has it. */
+/**
+ * The label of what a holder decrypts to show that it has a share: no secret and no response has
+ * it.
+ */
 export const PROOF_LABEL: Uint8Array = Buffer.from('sluice vault: proof of one share')
 
-/** The least threshold that a holder deals its share for where its file names none: of one, any receiver has the key. */
+/**
+ * The least threshold that a holder deals its share for where its file names none: of one, any
+ * receiver has the key.
+ */
 const MIN_THRESHOLD = 2
 
 /** What a holder has done for an order. It is never stored. */
@@ -40,7 +46,10 @@ export function indexIn({ addresses = [] }: SignedManifest, ownKey: string): num
   return addresses.findIndex(({ key }) => key === ownKey)
 }
 
-/** A holder's part in resharings: its steps, in this order. Each step throws VaultError, or returns the answer. */
+/**
+ * A holder's part in resharings: its steps, in this order. Each step throws VaultError, or returns
+ * the answer.
+ */
 export class HolderResharing {
   readonly #files: HolderFiles
   readonly #keys: BoxKeys
@@ -137,7 +146,10 @@ export class HolderResharing {
     return { complaints: [] }
   }
 
-  /** As a new holder: shows that it has its share of a key, by its part of the decryption of a proof. */
+  /**
+   * As a new holder: shows that it has its share of a key, by its part of the decryption of a
+   * proof.
+   */
   async prove(request: HolderRequest, { writer }: HolderTrust): Promise<object> {
     const { receivers } = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
     const publicKey = parsePublicKey(Buffer.from(textOf(request, 'publicKey'), 'hex').toString())
@@ -149,7 +161,10 @@ export class HolderResharing {
     return { share: createShare(ciphertext, share) }
   }
 
-  /** What was done for an order. Of too many orders the earliest is given up, whichever was asked for last. */
+  /**
+   * What was done for an order. Of too many orders the earliest is given up, whichever was asked
+   * for last.
+   */
   #doingOf(order: Order): Doing {
     const doing = this.#doing
     // Orders of a generation that is past: the writer's clock may have been put back since.
@@ -173,14 +188,20 @@ export class HolderResharing {
     this.#doing.delete(order.id)
   }
 
-  /** Checks that the writer wants a step done with just this content, and by this holder. Returns the digest of the content. */
+  /**
+   * Checks that the writer wants a step done with just this content, and by this holder. Returns
+   * the digest of the content.
+   */
   #checkStep(step: Omit<Step, 'holder'>, request: HolderRequest, { writer }: HolderTrust): string {
     checkStep({ ...step, holder: this.#ownKey }, textOf(request, 'step'), writer)
     return digestOf(JSON.stringify(step.content))
   }
 }
 
-/** Reads an order for the generation that this holder knows, of at least so high a threshold as it takes part in. */
+/**
+ * Reads an order for the generation that this holder knows, of at least so high a threshold as it
+ * takes part in.
+ */
 function orderOf(
   request: HolderRequest,
   { writer, minThreshold = 1 }: HolderTrust,
@@ -196,7 +217,10 @@ function orderOf(
   return order
 }
 
-/** Reads the key that a receiver has boxed to a dealer, for this order. Undefined where the invitation is not its own. */
+/**
+ * Reads the key that a receiver has boxed to a dealer, for this order. Undefined where the
+ * invitation is not its own.
+ */
 export function readInvitation(
   boxed: Uint8Array,
   receiver: Uint8Array,

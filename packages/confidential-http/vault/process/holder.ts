@@ -12,7 +12,10 @@ import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 /** Answers a kind of request. */
 type Answer = (request: HolderRequest, trust: HolderTrust) => Promise<object>
 
-/** A holder that is a process of its own: it has one share, and goes by the newest manifest that it has seen. */
+/**
+ * A holder that is a process of its own: it has one share, and goes by the newest manifest that it
+ * has seen.
+ */
 export class Holder {
   readonly #files: HolderFiles
   readonly #ownKey: string
@@ -67,8 +70,8 @@ export class Holder {
   }
 
   /**
-   * Goes by a newer manifest, and says whether the holder has its share of that generation. Old shares are deleted only where it has,
-   * and all other new holders have theirs.
+   * Goes by a newer manifest, and says whether the holder has its share of that generation. Old
+   * shares are deleted only where it has, and all other new holders have theirs.
    */
   async #take(text: string, { writer }: HolderTrust): Promise<object> {
     const files = this.#files

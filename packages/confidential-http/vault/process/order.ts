@@ -55,8 +55,9 @@ export function signOrder(
 }
 
 /**
- * Signs a step. A holder gets an order before other holders have dealt, and could have another holder deal or accept again: so each step
- * is signed too, with a digest of all that it is done with.
+ * Signs a step. A holder gets an order before other holders have dealt, and could have another
+ * holder deal or accept again: so each step is signed too, with a digest of all that it is done
+ * with.
  */
 export function signStep(step: Step, writer: Writer): string {
   return writer.sign(textOfStep(step))

@@ -59,7 +59,10 @@ export interface OpenedRequest {
   readonly request: HolderRequest
 }
 
-/** Opens a request; undefined if it is none for this holder, or too long where its sender is no caller. */
+/**
+ * Opens a request; undefined if it is none for this holder, or too long where its sender is no
+ * caller.
+ */
 export function openHolderRequest(
   sealed: Uint8Array,
   holder: BoxKeys,
@@ -120,7 +123,10 @@ export async function askHolder(
   }
 }
 
-/** Posts a sealed request, and once more if the connection fails: an idle one may have been closed. The same bytes may be sent again. */
+/**
+ * Posts a sealed request, and once more if the connection fails: an idle one may have been closed.
+ * The same bytes may be sent again.
+ */
 async function post(
   url: string,
   body: Uint8Array,

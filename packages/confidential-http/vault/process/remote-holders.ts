@@ -18,7 +18,10 @@ import { PROOF_LABEL } from './holder-resharing.js'
 import { type SignedOrder, signStep } from './order.js'
 import { askHolder, bytesOf, type HolderRequest, textOf, textsOf } from './protocol.js'
 
-/** Sends a manifest to a holder, which then goes by it. False where the holder says that it has no share of that generation. */
+/**
+ * Sends a manifest to a holder, which then goes by it. False where the holder says that it has no
+ * share of that generation.
+ */
 export async function sendManifest(
   address: HolderAddress,
   { text }: SignedManifest,
@@ -32,7 +35,10 @@ export async function sendManifest(
 /** Milliseconds for which a change waits for holders that do not answer. */
 const NOTIFY_TIMEOUT = 2000
 
-/** Notifies the holders of a change at once: they refuse an older state though no request has come between. */
+/**
+ * Notifies the holders of a change at once: they refuse an older state though no request has come
+ * between.
+ */
 export async function notifyHolders(manifest: SignedManifest): Promise<void> {
   const { addresses = [] } = manifest
   const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
@@ -52,7 +58,10 @@ export interface Unreached {
   readonly isRollback: boolean
 }
 
-/** Sends a manifest to holders. Returns the holders that could not be reached; they get it with the next request. */
+/**
+ * Sends a manifest to holders. Returns the holders that could not be reached; they get it with the
+ * next request.
+ */
 export async function sendToAll(
   log: ManifestLog,
   manifest: SignedManifest,
@@ -77,7 +86,10 @@ export async function sendToAll(
   return failures.flat()
 }
 
-/** A holder that has seen a later change of the same shares, because a secret was put meanwhile, is sent the latest manifest. */
+/**
+ * A holder that has seen a later change of the same shares, because a secret was put meanwhile, is
+ * sent the latest manifest.
+ */
 async function sendLatest(
   log: ManifestLog,
   manifest: SignedManifest,
@@ -101,8 +113,9 @@ export interface HolderSource {
 }
 
 /**
- * A holder that is a process of its own, asked in the name of the caller with these keys. Where the holder has seen a later change than
- * `source`, because somebody has made it meanwhile, it is asked by that of `latest`.
+ * A holder that is a process of its own, asked in the name of the caller with these keys. Where the
+ * holder has seen a later change than `source`, because somebody has made it meanwhile, it is asked
+ * by that of `latest`.
  */
 export function createRemoteHolder(
   index: number,

@@ -45,9 +45,14 @@ import {
 
 /** Options of `startVaultHolder`. */
 export interface VaultHolderOptions extends PermissionOptions {
-  /** The holder's own directory: its key, whom it trusts, its share. It is made if it is not there. */
+  /**
+   * The holder's own directory: its key, whom it trusts, its share. It is made if it is not there.
+   */
   readonly directory: string
-  /** Whom a new holder trusts: what its file `holder.json` will hold. A file that is there must say as much. @default what the file holds */
+  /**
+   * Whom a new holder trusts: what its file `holder.json` will hold. A file that is there must say
+   * as much. @default what the file holds
+   */
   readonly trust?: Partial<HolderTrust>
   /** The port; 0 is any free one. @default 0 */
   readonly port?: number
@@ -81,7 +86,8 @@ const KEY_FILE = 'holder.key'
 const EXPIRY_INTERVAL = 600_000
 
 /**
- * Runs a holder of a vault: it holds one share of the key, and releases its part of secrets to the callers that it trusts.
+ * Runs a holder of a vault: it holds one share of the key, and releases its part of secrets to the
+ * callers that it trusts.
  *
  * @example
  * const holder = await startVaultHolder({ directory: './holder-0', port: 7500 })
@@ -124,7 +130,10 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
   return { ...running, close, [asyncDispose]: close }
 }
 
-/** Throws ValidationError where a holder is to trust others than its file says. The file may say more: it has been changed since. */
+/**
+ * Throws ValidationError where a holder is to trust others than its file says. The file may say
+ * more: it has been changed since.
+ */
 function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
   const fail = (field: string, value: unknown, other: unknown): never => {
     throw new ValidationError(
@@ -153,7 +162,9 @@ export interface HolderServing {
 
 /** Enclaves and the commands that change the vault ask a holder. */
 const CONNECTIONS = { maxConnections: 256, maxConnectionsPerAddress: 256 }
-/** A longer request has a manifest in it: few of these are read at once, because they take memory. */
+/**
+ * A longer request has a manifest in it: few of these are read at once, because they take memory.
+ */
 const LONG = 1_048_576
 const MAX_LONG = 2
 /** Characters of an order in a record: its identifier comes first. */
@@ -177,7 +188,8 @@ export async function serveHolder(serving: HolderServing): Promise<RunningVaultH
     if (isLong) long++
     try {
       const sealed = await buffer(request)
-      // After a while without the processor, many callers are gone: their requests are not worth its time.
+      // After a while without the processor, many callers are gone: their requests are not worth
+      // its time.
       await nextTick()
       if (response.destroyed) return
       const { callers } = await files.readTrust()
@@ -234,7 +246,10 @@ async function answerWith(
   }
 }
 
-/** Records what a caller has asked to be released, and the holder's part in resharings: strangers must not fill the disk. */
+/**
+ * Records what a caller has asked to be released, and the holder's part in resharings: strangers
+ * must not fill the disk.
+ */
 async function record(
   records: OpenAuditLog,
   { kind, name, order }: HolderRequest,
