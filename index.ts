@@ -105,20 +105,23 @@ export {
 export { type HaPresetOptions, haPreset } from './presets/ha.js'
 export {
   type BaseFields,
+  createDecodeReport,
   type Decoded,
   type Decoder,
   defineDecoder,
   type Fields,
 } from './report/decoder.js'
-export { createDecodeReport } from './report/decoder-table.js'
-export { ReportDecodingError } from './report/errors.js'
+export {
+  type ReportContext,
+  ReportDecodingError,
+  type ReportSignature,
+} from './report/full-report.js'
 export { getReportVersion } from './report/feed-id.js'
 export type { FieldType } from './report/field.js'
-export type { Gap, GapCause, GapFilled } from './report/gap.js'
+export type { Gap, GapCause, GapFilled } from './report/gaps.js'
 export { type JSONOf, toJSON } from './report/json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './report/price.js'
 export type { ReportJSON } from './report/report.js'
-export type { ReportContext, ReportSignature } from './report/report-context.js'
 export {
   ReportVerificationError,
   type ReportVerifier,

@@ -16,7 +16,7 @@ import {
 } from '../core/options.js'
 
 import { type Stack, setUp } from '../core/stack.js'
-import { createDecoderTable } from '../report/decoder-table.js'
+import { createDecoderTable } from '../report/decoder.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import type { DecoderTable, Report } from '../report/report.js'
 import { reportVerifier } from '../report/verifier.js'

@@ -9,7 +9,7 @@ import {
 } from 'prom-client'
 import type { Plugin } from '../client/contract/plugin.js'
 import { ValidationError } from '../core/errors.js'
-import { checkBoolean, checkOptions, type OptionNames } from '../core/options.js'
+import { checkBoolean, readOptions, type Schema, withDefault } from '../core/options.js'
 import {
   type Attributes,
   createTelemetry,
@@ -25,7 +25,7 @@ type AnyRegistry = Registry<PrometheusContentType> | Registry<OpenMetricsContent
 export interface PrometheusOptions {
   /** Where the metrics are registered. @default the default registry of prom-client */
   readonly register?: AnyRegistry
-  /** What the names of metrics begin with. @default nothing before `sluice_` and `http_client_` */
+  /** The names of metrics begin with it, before `sluice_` and `http_client_`. @default '' */
   readonly prefix?: string
   /**
    * Whether metrics have the ids of feeds, and each feed's reports are counted: there are as many series as feeds then.
@@ -34,10 +34,23 @@ export interface PrometheusOptions {
   readonly feedIDs?: boolean
 }
 
-const names: OptionNames<PrometheusOptions> = {
-  register: true,
-  prefix: true,
-  feedIDs: true,
+const schema = {
+  register: withDefault(defaultRegister, checkRegistry),
+  prefix: withDefault('', checkPrefix),
+  feedIDs: withDefault(false, checkBoolean),
+} satisfies Schema<PrometheusOptions>
+
+function checkRegistry(field: string, value: unknown): AnyRegistry {
+  const registry = value as AnyRegistry | null
+  if (typeof registry?.getSingleMetric !== 'function')
+    throw new ValidationError(`${field} must be a Registry of prom-client`)
+  return registry
+}
+
+function checkPrefix(field: string, value: unknown): string {
+  if (typeof value !== 'string' || !/^([a-zA-Z_:][\w:]*)?$/.test(value))
+    throw new ValidationError(`${field} must be letters, digits and underscores`)
+  return value
 }
 
 /** The metrics of each registry, by their prefix: plugins of several clients share them. */
@@ -48,13 +61,7 @@ const registered = new WeakMap<AnyRegistry, Map<string, Telemetry>>()
  * is in docs/telemetry.md. The plugin stands first in a stack, so that it sees what reaches you.
  */
 export function prometheus(options?: PrometheusOptions): Plugin<never> {
-  const given = checkOptions('prometheus', options, names)
-  const { register = defaultRegister, prefix = '' } = given
-  const feedIDs = checkBoolean('prometheus.feedIDs', given.feedIDs ?? false)
-  if (typeof prefix !== 'string' || !/^([a-zA-Z_:][\w:]*)?$/.test(prefix))
-    throw new ValidationError('prometheus.prefix must be letters, digits and underscores')
-  if (typeof register?.getSingleMetric !== 'function')
-    throw new ValidationError('prometheus.register must be a Registry of prom-client')
+  const { register, prefix, feedIDs } = readOptions('prometheus', options, schema)
   return { name: 'prometheus', ...telemetryOf(register, prefix).watch('prometheus', { feedIDs }) }
 }
 
@@ -77,7 +84,7 @@ function registerAll(register: AnyRegistry, prefix: string): Telemetry {
     .find(name => register.getSingleMetric(name) !== undefined)
   if (taken !== undefined)
     throw new ValidationError(
-      `prometheus.prefix: the registry has a metric ${taken} already; give a prefix that keeps them apart`,
+      `prefix: the registry of prometheus has a metric ${taken} already; give a prefix that keeps them apart`,
     )
   const histograms = new Map<string, Histogram>()
   const telemetry = createTelemetry((metric, value, attributes) =>

@@ -1,7 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 import { TextDecoder } from '../platform/globals.js'
-import type { ReportDecodingError } from './errors.js'
-import { type Blob, decodingError, readSafeUint } from './full-report.js'
+import { type Blob, decodingError, readSafeUint, type ReportDecodingError } from './full-report.js'
 
 /**
  * The type of one field, as Solidity names it; integers are those whose width is a multiple of 8.

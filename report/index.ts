@@ -1,13 +1,26 @@
 export {
   type BaseFields,
+  createDecodeReport,
+  createDecoderTable,
   type Decoded,
   type DecodedBy,
   type Decoder,
   defineDecoder,
   type Fields,
 } from './decoder.js'
-export { createDecodeReport, createDecoderTable } from './decoder-table.js'
-export { ReportDecodingError } from './errors.js'
+export {
+  type Blob,
+  BLOB_DIGITS,
+  DIGITS as WORD_DIGITS,
+  type Head,
+  HEAD_WORDS,
+  isSameBlob,
+  readContext,
+  readHead,
+  type ReportContext,
+  ReportDecodingError,
+  type ReportSignature,
+} from './full-report.js'
 export {
   feedResolution,
   feedVersion,
@@ -18,20 +31,15 @@ export {
 } from './feed-id.js'
 export type { FieldType } from './field.js'
 export {
-  BLOB_DIGITS,
-  type Blob,
-  DIGITS as WORD_DIGITS,
-  HEAD_WORDS,
-  type Head,
-  isSameBlob,
-  readHead,
-} from './full-report.js'
-export type { Gap, GapCause, GapFilled } from './gap.js'
+  createOverflowGaps,
+  type Gap,
+  type GapCause,
+  type GapFilled,
+  type OverflowGaps,
+} from './gaps.js'
 export { type JSONOf, toJSON } from './json.js'
-export { createOverflowGaps, type OverflowGaps } from './overflow-gaps.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
 export { type DecoderTable, Report, type ReportJSON } from './report.js'
-export { type ReportContext, type ReportSignature, readContext } from './report-context.js'
 export {
   type Interval,
   isIn,

@@ -1,5 +1,14 @@
 import { ValidationError } from '../core/errors.js'
-import { checkNumber, checkOptions, kindOf, type OptionNames } from '../core/options.js'
+import {
+  checkNumber,
+  kindOf,
+  number,
+  oneOf,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../core/options.js'
 
 /**
  * Where a value between two goes, named as `Intl.NumberFormat` names it: to the nearest, of two equally near the one farther
@@ -10,16 +19,23 @@ export type Rounding = 'halfExpand' | 'halfEven' | 'trunc' | 'expand' | 'floor' 
 
 /** Options of `formatPrice`. */
 export interface PriceFormat {
-  /** How many digits stand behind the point: 0 to 255. Default: as many as the value needs, which is exact. */
+  /** How many digits stand behind the point: 0 to 255. @default as many as the value needs, which is exact */
   readonly digits?: number
-  /** How a value with more digits is rounded. Default: `halfExpand`. */
+  /** How a value with more digits is rounded. @default 'halfExpand' */
   readonly rounding?: Rounding
 }
 
-const formatNames: OptionNames<PriceFormat> = { digits: true, rounding: true }
-
 /** The most decimals a token of ERC-20 can have, whose number is a uint8. */
 const MAX_DECIMALS = 255
+const decimalsRule = { min: 0, max: MAX_DECIMALS, whole: true }
+const schema = {
+  digits: optional(number(decimalsRule)),
+  rounding: withDefault(
+    'halfExpand',
+    oneOf('halfExpand', 'halfEven', 'trunc', 'expand', 'floor', 'ceil'),
+  ),
+} satisfies Schema<PriceFormat>
+
 /** The longest text that is parsed: a word of 256 bits, and its decimals. */
 const MAX_TEXT = 512
 
@@ -52,15 +68,11 @@ const roundsAway: Readonly<
 export function formatPrice(value: bigint, decimals: number, options?: PriceFormat): string {
   if (typeof value !== 'bigint')
     throw new ValidationError(`value must be a bigint, not ${kindOf(value)}`)
-  checkDecimals(decimals)
-  const { digits, rounding = 'halfExpand' } = checkOptions('formatPrice', options, formatNames)
-  if (digits === undefined) {
-    checkRounding(rounding)
-    const text = write(value, decimals)
-    return decimals === 0 ? text : text.replace(/\.?0+$/, '')
-  }
-  checkNumber('digits', digits, { min: 0, max: MAX_DECIMALS, whole: true })
-  return write(round(value, decimals - digits, checkRounding(rounding)), digits)
+  checkNumber('decimals', decimals, decimalsRule)
+  const { digits, rounding } = readOptions('formatPrice', options, schema)
+  if (digits !== undefined) return write(round(value, decimals - digits, rounding), digits)
+  const text = write(value, decimals)
+  return decimals === 0 ? text : text.replace(/\.?0+$/, '')
 }
 
 /**
@@ -76,7 +88,7 @@ export function formatPrice(value: bigint, decimals: number, options?: PriceForm
  * ```
  */
 export function parsePrice(text: string, decimals: number): bigint {
-  checkDecimals(decimals)
+  checkNumber('decimals', decimals, decimalsRule)
   if (typeof text !== 'string')
     throw new ValidationError(`price must be a string, not ${kindOf(text)}`)
   const [, sign, whole = '', fraction = ''] =
@@ -92,18 +104,6 @@ export function parsePrice(text: string, decimals: number): bigint {
     )
   const size = BigInt(whole + significant.padEnd(decimals, '0'))
   return sign === '-' ? -size : size
-}
-
-function checkDecimals(decimals: unknown): void {
-  checkNumber('decimals', decimals, { min: 0, max: MAX_DECIMALS, whole: true })
-}
-
-function checkRounding(rounding: Rounding): Rounding {
-  const isText = typeof rounding === 'string'
-  if (isText && Object.hasOwn(roundsAway, rounding)) return rounding
-  const names = Object.keys(roundsAway).join(', ')
-  const given = isText ? rounding : kindOf(rounding)
-  throw new ValidationError(`rounding must be one of ${names}, not ${given}`)
 }
 
 /** The value with `fewer` decimals less, rounded; with more, where that is negative. */

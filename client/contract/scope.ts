@@ -1,5 +1,5 @@
 import type { ScopeFacts, ServiceKey } from '../../core/scope.js'
-import type { Gap, GapFilled } from '../../report/gap.js'
+import type { Gap, GapFilled } from '../../report/gaps.js'
 import type { Report } from '../../report/report.js'
 import type { ClientMetrics } from '../metrics.js'
 import type { RequestReply, Rest } from '../rest.js'

@@ -1,8 +1,13 @@
 import { asError } from '../../core/errors.js'
 import { TextDecoder } from '../../platform/globals.js'
-import { EnvelopeError, toReport } from '../../report/envelope.js'
+import {
+  type DecoderTable,
+  EnvelopeError,
+  type Report,
+  type ReportSource,
+  toReport,
+} from '../../report/report.js'
 import { isFeedID } from '../../report/feed-id.js'
-import type { DecoderTable, Report, ReportSource } from '../../report/report.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import type { Feed } from '../rest.js'

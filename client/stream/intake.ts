@@ -1,7 +1,7 @@
 import { asError, isStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { setImmediate, TextDecoder } from '../../platform/globals.js'
-import { EnvelopeError, toReport } from '../../report/envelope.js'
+import { EnvelopeError, toReport } from '../../report/report.js'
 import { inMilliseconds } from '../../report/feed-id.js'
 import type { DecoderTable, Report } from '../../report/report.js'
 import { WebSocketError } from '../contract/errors.js'

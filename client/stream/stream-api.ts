@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { Gap, GapFilled } from '../../report/gap.js'
+import type { Gap, GapFilled } from '../../report/gaps.js'
 import type { Report } from '../../report/report.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
 import type {

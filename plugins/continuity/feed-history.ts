@@ -1,5 +1,5 @@
 import type { StreamScope } from '../../client/contract/scope.js'
-import type { Gap, GapCause } from '../../report/gap.js'
+import type { Gap, GapCause } from '../../report/gaps.js'
 import type { Report } from '../../report/report.js'
 import { type Interval, isIn, LONGEST_RANGE, type SeenTimes } from '../../report/seen-times.js'
 

@@ -1,5 +1,4 @@
-import type { Decoder } from '../../report/decoder.js'
-import { createDecodeReport } from '../../report/decoder-table.js'
+import { createDecodeReport, type Decoder } from '../../report/decoder.js'
 import { type V2, v2 } from './v2.js'
 import { type V3, v3 } from './v3.js'
 import { type V4, v4 } from './v4.js'

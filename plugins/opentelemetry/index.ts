@@ -1,8 +1,22 @@
-import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api'
+import {
+  type Histogram,
+  type MeterProvider,
+  metrics as meters,
+  type Observable,
+  ROOT_CONTEXT,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
 import type { Plugin } from '../../client/contract/plugin.js'
-import { checkBoolean, checkOptions, type OptionNames } from '../../core/options.js'
+import {
+  checkBoolean,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
+} from '../../core/options.js'
 import { VERSION } from '../../core/version.js'
-import { telemetryOf } from './instruments.js'
+import { createTelemetry, metrics, type Telemetry } from '../telemetry/index.js'
 import { traceCalls } from './spans.js'
 
 /** Options of `opentelemetry`. */
@@ -23,12 +37,12 @@ export interface OpenTelemetryOptions {
   readonly feedIDs?: boolean
 }
 
-const names: OptionNames<OpenTelemetryOptions> = {
-  meterProvider: true,
-  tracerProvider: true,
-  propagate: true,
-  feedIDs: true,
-}
+const schema = {
+  meterProvider: unchecked<MeterProvider | undefined>,
+  tracerProvider: unchecked<TracerProvider | undefined>,
+  propagate: withDefault(true, checkBoolean),
+  feedIDs: withDefault(false, checkBoolean),
+} satisfies Schema<OpenTelemetryOptions>
 
 /**
  * Exports traces and metrics through the API of OpenTelemetry, to the SDK that you have registered: a span for each operation
@@ -36,17 +50,56 @@ const names: OptionNames<OpenTelemetryOptions> = {
  * what reaches you.
  */
 export function opentelemetry(options?: OpenTelemetryOptions): Plugin<never> {
-  const given = checkOptions('opentelemetry', options, names)
-  const propagate = checkBoolean('opentelemetry.propagate', given.propagate ?? true)
-  const feedIDs = checkBoolean('opentelemetry.feedIDs', given.feedIDs ?? false)
-  const meterProvider = given.meterProvider ?? metrics.getMeterProvider()
+  const given = readOptions('opentelemetry', options, schema)
+  const meterProvider = given.meterProvider ?? meters.getMeterProvider()
   const tracer = (given.tracerProvider ?? trace).getTracer('sluice', VERSION)
-  const measured = telemetryOf(meterProvider).watch('opentelemetry', { feedIDs })
-  const traced = traceCalls(tracer, propagate)
+  const measured = telemetryOf(meterProvider).watch('opentelemetry', given)
+  const traced = traceCalls(tracer, given.propagate)
   return {
     name: 'opentelemetry',
     ...measured,
     call: next => traced.call(measured.call(next)),
     attempt: next => traced.attempt(measured.attempt(next)),
   }
+}
+
+/** The metrics of each provider: plugins of several clients share them. */
+const known = new WeakMap<MeterProvider, Telemetry>()
+
+/** The telemetry whose metrics a provider exports. */
+function telemetryOf(provider: MeterProvider): Telemetry {
+  const telemetry = known.get(provider) ?? createInstruments(provider)
+  known.set(provider, telemetry)
+  return telemetry
+}
+
+function createInstruments(provider: MeterProvider): Telemetry {
+  const meter = provider.getMeter('sluice', VERSION)
+  const histograms = new Map<string, Histogram>()
+  const observables = new Map<string, Observable>()
+  // Without a context no value is linked to a trace: there are no exemplars.
+  const telemetry = createTelemetry((metric, value, attributes) =>
+    histograms.get(metric)?.record(value, attributes, ROOT_CONTEXT),
+  )
+  for (const { name, kind, unit, description, bounds } of metrics) {
+    const options = { unit, description }
+    if (kind === 'histogram') {
+      const advice = { explicitBucketBoundaries: [...(bounds ?? [])] }
+      histograms.set(name, meter.createHistogram(name, { ...options, advice }))
+    } else if (kind === 'counter')
+      observables.set(name, meter.createObservableCounter(name, options))
+    else if (kind === 'up-down-counter')
+      observables.set(name, meter.createObservableUpDownCounter(name, options))
+    else observables.set(name, meter.createObservableGauge(name, options))
+  }
+  meter.addBatchObservableCallback(
+    result => {
+      for (const { metric, value, attributes } of telemetry.observe()) {
+        const observable = observables.get(metric)
+        if (observable !== undefined) result.observe(observable, value, attributes)
+      }
+    },
+    [...observables.values()],
+  )
+  return telemetry
 }

@@ -62,131 +62,104 @@ const ages = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 900]
 const feed = 'sluice.feed.id'
 const origin = 'sluice.origin'
 
-/** Every metric of this library: the one table from which plugins export them. `sluice.feed.id` is there on demand only. */
-export const metrics: readonly Metric[] = [
+/** A row of the table is a counter without attributes, unless it says otherwise. */
+type Row = Omit<Metric, 'kind' | 'attributes'> & Partial<Metric>
+
+const rows: readonly Row[] = [
   {
     name: 'sluice.reports.received',
-    kind: 'counter',
     unit: '{report}',
-    description: 'Reports that connections have brought, copies included',
+    description: 'Reports that connections have brought, duplicates included',
     attributes: [origin],
   },
   {
     name: 'sluice.reports.accepted',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports that streams have delivered, or have waiting to be taken',
     attributes: ['sluice.report.source'],
   },
   {
     name: 'sluice.reports.deduplicated',
-    kind: 'counter',
     unit: '{report}',
-    description: 'Copies of reports that were delivered before',
-    attributes: [],
+    description: 'Duplicates of reports that were delivered before',
   },
   {
     name: 'sluice.reports.out_of_order',
-    kind: 'counter',
     unit: '{report}',
     description: 'Accepted reports that came after a newer one of their feed',
-    attributes: [],
   },
   {
     name: 'sluice.reports.superseded',
-    kind: 'counter',
     unit: '{report}',
     description:
       'Reports not delivered, since they are not the newest of their feed (order newest)',
-    attributes: [],
   },
   {
     name: 'sluice.reports.ahead',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports that were dated more than five seconds after the present when they came',
-    attributes: [],
   },
   {
     name: 'sluice.reports.dropped',
-    kind: 'counter',
     unit: '{report}',
     description: 'Accepted reports that were thrown away because nobody took them in time',
-    attributes: [],
   },
   {
     name: 'sluice.reports.verified',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports of streams whose signatures were checked and are right',
-    attributes: [],
   },
   {
     name: 'sluice.verification.failures',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports of streams whose signatures were checked and are wrong',
-    attributes: [],
   },
   {
     name: 'sluice.decoding.failures',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports that could not be decoded when their fields were asked for',
-    attributes: [],
   },
   {
     name: 'sluice.messages.malformed',
-    kind: 'counter',
     unit: '{message}',
     description: 'Messages of connections that were no report, or a report that contradicts itself',
-    attributes: [],
   },
   {
     name: 'sluice.messages.redelivered',
-    kind: 'counter',
     unit: '{message}',
     description: 'Messages of a queue that a worker was given before, this one or another',
-    attributes: [],
   },
   {
     name: 'sluice.messages.dead',
-    kind: 'counter',
     unit: '{message}',
     description: 'Messages of a queue that became dead letters',
-    attributes: [],
   },
   {
     name: 'sluice.conflicts',
-    kind: 'counter',
     unit: '{conflict}',
     description: 'Reports that differ from another of the same observation',
     attributes: [feed],
   },
   {
     name: 'sluice.gaps.announced',
-    kind: 'counter',
     unit: '{gap}',
     description: 'Intervals in which reports are missing for good, by cause',
     attributes: ['sluice.gap.cause', feed],
   },
   {
     name: 'sluice.gaps.filled',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports that came after their gap was announced',
     attributes: [feed],
   },
   {
     name: 'sluice.errors',
-    kind: 'counter',
     unit: '{error}',
     description: 'Errors of streams, by code; the stream goes on, or ends with it',
     attributes: ['error.type'],
   },
   {
     name: 'sluice.reconnects',
-    kind: 'counter',
     unit: '{reconnect}',
     description:
       'Lost connections that were opened again, while others were open (partial) or none (full)',
@@ -194,7 +167,6 @@ export const metrics: readonly Metric[] = [
   },
   {
     name: 'sluice.backfill.pages',
-    kind: 'counter',
     unit: '{page}',
     description: 'Pages of missing reports that were asked for, with the error where one failed',
     attributes: ['error.type'],
@@ -204,42 +176,36 @@ export const metrics: readonly Metric[] = [
     kind: 'up-down-counter',
     unit: '{stream}',
     description: 'Streams that have not ended',
-    attributes: [],
   },
   {
     name: 'sluice.connections.open',
     kind: 'up-down-counter',
     unit: '{connection}',
     description: 'Connections of streams that are open',
-    attributes: [],
   },
   {
     name: 'sluice.connections.configured',
     kind: 'up-down-counter',
     unit: '{connection}',
     description: 'Connections of streams that should be open',
-    attributes: [],
   },
   {
     name: 'sluice.queue.depth',
     kind: 'up-down-counter',
     unit: '{report}',
     description: 'Accepted reports that wait to be taken',
-    attributes: [],
   },
   {
     name: 'sluice.verification.waiting',
     kind: 'up-down-counter',
     unit: '{report}',
     description: 'Reports of streams that wait for their signers, or to be verified',
-    attributes: [],
   },
   {
     name: 'sluice.verification.oldest',
     kind: 'gauge',
     unit: 's',
     description: 'Time that a report has waited to be verified, the longest of all streams',
-    attributes: [],
   },
   {
     name: 'sluice.verification.capacity',
@@ -253,7 +219,6 @@ export const metrics: readonly Metric[] = [
     kind: 'up-down-counter',
     unit: '{feed}',
     description: 'Feeds of streams that have brought no report for longer than staleAfter',
-    attributes: [],
   },
   {
     name: 'sluice.clock.offset',
@@ -261,7 +226,6 @@ export const metrics: readonly Metric[] = [
     unit: 's',
     description:
       "Time by which this machine's clock is behind the present; less than 0 if it is ahead",
-    attributes: [],
   },
   {
     name: 'sluice.origin.round_trip',
@@ -305,12 +269,18 @@ export const metrics: readonly Metric[] = [
   },
   {
     name: 'sluice.feed.reports',
-    kind: 'counter',
     unit: '{report}',
     description: 'Reports that passed the plugin, by feed; only where feed ids are asked for',
     attributes: [feed],
   },
 ]
+
+/** Every metric of this library: the one table from which plugins export them. `sluice.feed.id` is there on demand only. */
+export const metrics: readonly Metric[] = rows.map(row => ({
+  kind: 'counter',
+  attributes: [],
+  ...row,
+}))
 
 /** The name under which an exporter of OpenTelemetry shows a metric to Prometheus: `sluice_reports_received_total`. */
 export function prometheusName({ name, kind, unit }: Metric): string {

@@ -1,7 +1,7 @@
 import { abortable } from '../../core/async.js'
 import { checkSignal, number, optional, readOptions, type Schema } from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
-import { readContext } from '../../report/report-context.js'
+import { readContext } from '../../report/full-report.js'
 import { ruleSchema, type Signers, type VerificationRules } from './options.js'
 import { loadCurveLibrary, noCurveLibrary, recoverSigners } from './recovery.js'
 import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toError } from './rule.js'

@@ -235,7 +235,7 @@ describe('the house', () => {
     ['plugins/x.ts', "import { createVerifier } from './verify/verifier.js'", 'knows no other'],
     ['plugins/verify/x.ts', "import { retry } from '../retry.js'", 'knows no other'],
     ['plugins/x.ts', "import { createSigner } from './hmac-auth/signer.js'", 'knows no other'],
-    ['plugins/x.ts', "import { createSums } from './telemetry/sums.js'", 'knows no other'],
+    ['plugins/x.ts', "import { Sums } from './telemetry/measures.js'", 'knows no other'],
     ['plugins/telemetry/x.ts', "import { trace } from '@opentelemetry/api'", 'others know it'],
     ['plugins/verify/x.ts', "const x = await import('secp256k1')", 'others know it'],
     ['core/x.ts', "import type { Report } from '../report/report.js'", 'not in that direction'],

@@ -26,10 +26,10 @@ const {
   'client/stream/intake',
   'platform/bytes',
   'platform/socket',
-  'report/decoder-table',
+  'report/decoder',
   'report/digits/digits',
   'report/digits/simd',
-  'report/envelope',
+  'report/report',
 )
 
 /** Connections to a server that sends all these bytes for each message it gets. */

@@ -13,8 +13,8 @@ const {
 } = await fromSource(
   'client/stream/intake',
   'client/fast/message',
-  'report/decoder-table',
-  'report/envelope',
+  'report/decoder',
+  'report/report',
   'presets/create-client',
   'plugins/decoders/versions',
 )

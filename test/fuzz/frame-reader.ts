@@ -5,7 +5,7 @@ import { Present } from '../../client/present.js'
 import { Feeds } from '../../client/stream/feeds.js'
 import { Intake, type Source } from '../../client/stream/intake.js'
 import { createOrigins } from '../../client/stream/origins.js'
-import { createDecoderTable } from '../../report/decoder-table.js'
+import { createDecoderTable } from '../../report/decoder.js'
 import type { Report } from '../../report/report.js'
 
 /** What came of a message: a report, an error, or neither. */

@@ -10,8 +10,8 @@ import { normalizeRequest } from '../../packages/confidential-http/request/norma
 import { renderTemplate } from '../../plugins/confidential-http/templates/template.js'
 import { allDecoders, decodeReport } from '../../plugins/decoders/versions.js'
 import { parseOrigins } from '../../plugins/ha-discovery/index.js'
-import { createDecoderTable } from '../../report/decoder-table.js'
-import { toReport } from '../../report/envelope.js'
+import { createDecoderTable } from '../../report/decoder.js'
+import { toReport } from '../../report/report.js'
 import { setOf } from '../support/crypto/tdh2-reference.js'
 import { sample } from './samples.js'
 

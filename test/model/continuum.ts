@@ -12,7 +12,7 @@ import {
   retry,
   type Stream,
 } from '../../index.js'
-import type { Gap } from '../../report/gap.js'
+import type { Gap } from '../../report/gaps.js'
 import { frameOf, makeRecord, type SignedRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Upstream } from './upstream.js'
 import { startVirtualTime, type VirtualTime } from './virtual-time.js'

@@ -1,6 +1,6 @@
 // The worlds in which streams have lost, doubled or invented something, each by its name.
 import { expect, test } from '@jest/globals'
-import type { Gap } from '../../report/gap.js'
+import type { Gap } from '../../report/gaps.js'
 import { checkWorld } from './worlds/check.js'
 import { type NamedWorld, namedWorlds } from './worlds/named-worlds.js'
 import { overlookedWorlds } from './worlds/overlooked-worlds.js'

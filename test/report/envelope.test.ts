@@ -1,9 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { allDecoders } from '../../plugins/decoders/versions.js'
-import type { Decoder } from '../../report/decoder.js'
-import { createDecoderTable } from '../../report/decoder-table.js'
-import { EnvelopeError, toReport } from '../../report/envelope.js'
-import type { Report } from '../../report/report.js'
+import { createDecoderTable, type Decoder } from '../../report/decoder.js'
+import { EnvelopeError, type Report, toReport } from '../../report/report.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeReport,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { defineDecoder } from '../../report/decoder.js'
-import { createDecodeReport } from '../../report/decoder-table.js'
+import { createDecodeReport, defineDecoder } from '../../report/decoder.js'
 import {
   decodingError,
   feed,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeAbiParameters } from 'viem'
-import { readContext } from '../../report/report-context.js'
+import { readContext } from '../../report/full-report.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeOuter,

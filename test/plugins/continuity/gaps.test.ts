@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Gap } from '../../../report/gap.js'
+import type { Gap } from '../../../report/gaps.js'
 import {
   feedA,
   linkedStream,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
 import { FeedHistory } from '../../../plugins/continuity/feed-history.js'
-import type { Gap } from '../../../report/gap.js'
+import type { Gap } from '../../../report/gaps.js'
 import { SeenFeeds } from '../../../report/seen-times.js'
 import {
   feedA,

@@ -13,11 +13,8 @@ import {
 } from '../../../index.js'
 import { opentelemetry } from '../../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../../plugins/prometheus.js'
-import { sampleAges } from '../../../plugins/telemetry/age.js'
-import { createBounds } from '../../../plugins/telemetry/bounded.js'
-import { addCounts } from '../../../plugins/telemetry/counts.js'
 import { labelName, metrics, prometheusName } from '../../../plugins/telemetry/index.js'
-import { createSums } from '../../../plugins/telemetry/sums.js'
+import { addCounts, createBounds, sampleAges, Sums } from '../../../plugins/telemetry/measures.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach } from '../../support/closing.js'
 import {
@@ -129,7 +126,7 @@ describe('ids of feeds', () => {
   })
 
   test('origins among them', () => {
-    const sums = createSums(createBounds())
+    const sums = new Sums(createBounds())
     const traffic = { received: 1, first: 0, outOfOrder: 0, verified: 0, verificationFailed: 0 }
     const origins = Object.fromEntries(Array.from({ length: 130 }, (_, at) => [`o${at}`, traffic]))
     for (let times = 0; times < 2; times++)
@@ -256,16 +253,16 @@ describe('prometheus', () => {
     const register = new Registry()
     new Gauge({ name: 'http_client_request_duration_seconds', help: 'mine', registers: [register] })
     expect(() => prometheus({ register })).toThrow(
-      'prometheus.prefix: the registry has a metric http_client_request_duration_seconds already',
+      'prefix: the registry of prometheus has a metric http_client_request_duration_seconds already',
     )
     prometheus({ register, prefix: 'app_' })
     expect(register.getSingleMetric('app_sluice_reports_accepted_total')).toBeDefined()
   })
 
   test.each([
-    [{ prefix: '1x' }, 'prometheus.prefix must be letters'],
-    [{ register: {} as Registry }, 'prometheus.register must be a Registry'],
-    [{ feedIDs: 1 as unknown as boolean }, 'prometheus.feedIDs must be true or false'],
+    [{ prefix: '1x' }, 'prefix must be letters'],
+    [{ register: {} as Registry }, 'register must be a Registry'],
+    [{ feedIDs: 1 as unknown as boolean }, 'feedIDs must be true or false'],
     [{ registry: {} } as object, "unknown option 'registry' of prometheus"],
   ])('rejects %j', (options, message) => {
     expect(() => prometheus(options)).toThrow(message)
@@ -274,7 +271,7 @@ describe('prometheus', () => {
 })
 
 test.each([
-  [{ propagate: 'yes' as unknown as boolean }, 'opentelemetry.propagate must be true or false'],
+  [{ propagate: 'yes' as unknown as boolean }, 'propagate must be true or false'],
   [
     { feedIds: true } as object,
     "unknown option 'feedIds' of opentelemetry; did you mean 'feedIDs'?",

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
-import { createDecoderTable } from '../../../report/decoder-table.js'
-import { toReport } from '../../../report/envelope.js'
+import { createDecoderTable } from '../../../report/decoder.js'
+import { toReport } from '../../../report/report.js'
 import { publishedReports } from '../../support/report/published-reports.js'
 
 type Parse = (decimal: string) => unknown

@@ -2,8 +2,13 @@ import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../../core/errors.js'
 import { v3 } from '../../../plugins/decoders/v3.js'
 import { allDecoders, type DecodedReport } from '../../../plugins/decoders/versions.js'
-import { type Decoder, defineDecoder, type Fields } from '../../../report/decoder.js'
-import { createDecodeReport, createDecoderTable } from '../../../report/decoder-table.js'
+import {
+  createDecodeReport,
+  createDecoderTable,
+  type Decoder,
+  defineDecoder,
+  type Fields,
+} from '../../../report/decoder.js'
 import { compiles, feed, report42, reportOfWords } from '../../support/report/decoding.js'
 import { publishedReports } from '../../support/report/published-reports.js'
 import { headFields } from '../../support/report/report-arbitrary.js'

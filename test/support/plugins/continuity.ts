@@ -6,7 +6,7 @@ import { sleep } from '../../../core/async.js'
 import type { ClientScope } from '../../../core/scope.js'
 import { type ContinuityOptions, continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
-import type { Gap, GapFilled } from '../../../report/gap.js'
+import type { Gap, GapFilled } from '../../../report/gaps.js'
 import type { Report } from '../../../report/report.js'
 import { provideSeen } from '../../../report/seen-times.js'
 

@@ -1,8 +1,8 @@
 // The property that the mutation tests check.
 import fc from 'fast-check'
 import { isStreamsError } from '../../../core/errors.js'
-import { createDecoderTable } from '../../../report/decoder-table.js'
-import { toReport } from '../../../report/envelope.js'
+import { createDecoderTable } from '../../../report/decoder.js'
+import { toReport } from '../../../report/report.js'
 import {
   encodeReport,
   fieldsOf,

@@ -1,7 +1,6 @@
 import { expect } from '@jest/globals'
 import { type AbiParameter, encodeAbiParameters } from 'viem'
-import { defineDecoder, type Fields } from '../../../report/decoder.js'
-import { createDecodeReport } from '../../../report/decoder-table.js'
+import { createDecodeReport, defineDecoder, type Fields } from '../../../report/decoder.js'
 import {
   encodeOuter,
   encodeReport,

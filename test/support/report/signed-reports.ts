@@ -3,7 +3,7 @@ import { secp256k1 } from '@noble/curves/secp256k1'
 import { computeAddress } from 'ethers'
 import { concat, encodeAbiParameters, keccak256, numberToHex, toBytes } from 'viem'
 import type { SignerSet } from '../../../plugins/verify/options.js'
-import { createDecoderTable } from '../../../report/decoder-table.js'
+import { createDecoderTable } from '../../../report/decoder.js'
 import { Report } from '../../../report/report.js'
 import { publishedReports } from './published-reports.js'
 import {

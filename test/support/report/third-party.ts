@@ -1,8 +1,7 @@
 // The decoders of the presets and one of a third party, whose reports have strings.
 
 import { allDecoders } from '../../../plugins/decoders/versions.js'
-import { type Decoder, defineDecoder } from '../../../report/decoder.js'
-import { createDecodeReport } from '../../../report/decoder-table.js'
+import { createDecodeReport, type Decoder, defineDecoder } from '../../../report/decoder.js'
 import { THIRD_PARTY } from './report-arbitrary.js'
 
 const thirdParty = defineDecoder({
