@@ -47,6 +47,9 @@ function namedInProse(text: string): Row[] {
   }))
 }
 
+/** Classes that extend the class of the map, in a package that the map can't import. */
+const subclasses: Readonly<Record<string, string>> = { RELAY_LOG: 'RelayLogError' }
+
 /** Every error code of the sources with its class. */
 function errorCodes(): string[] {
   return sources.flatMap(path =>
@@ -54,7 +57,10 @@ function errorCodes(): string[] {
       ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
         ? node.members
             .filter(ts.isPropertySignature)
-            .map(({ name, type }) => `${name.getText()} ${type?.getText()}`)
+            .map(
+              ({ name, type }) =>
+                `${name.getText()} ${subclasses[name.getText()] ?? type?.getText()}`,
+            )
         : [],
     ),
   )

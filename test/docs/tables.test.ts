@@ -60,7 +60,7 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ['client/contract/call.ts', 'StreamReply', 'plugin-contract', ["field of a stream's reply"]],
   ['client/rest.ts', 'Rest', 'requests', ['method']],
   ['client/request/history.ts', 'HistoryOptions', 'requests', ['option of `reports`']],
-  ['plugins/retry/index.ts', 'RetryOptions', 'requests', ['option of `retry`']],
+  ['plugins/retry/delays.ts', 'RetryOptions', 'requests', ['option of `retry`']],
   ['plugins/rate-limit.ts', 'RateLimitOptions', 'requests', ['option of `rateLimit`']],
   ['plugins/hmac-auth/index.ts', 'HmacAuthOptions', 'requests', ['option of `hmacAuth`']],
   ['presets/create-client.ts', 'Config', 'requests', ['option of `createClient`']],
