@@ -150,7 +150,7 @@ describe('a list that is no stack', () => {
     [
       'a hook that there is not',
       [{ name: 'x', onMessage: () => undefined }],
-      "unknown hook 'onMessage' of plugins[0] (x); there is name, setup, call, attempt, report, taken, untaken, decoders, events",
+      "unknown hook 'onMessage' of plugins[0] (x); there is name, setup, call, attempt, report, acknowledged, unacknowledged, decoders, events",
     ],
     ['events that are no list', [{ name: 'x', events: 'a' }], /events must be an array of names/],
     ['an event without a name', [{ name: 'x', events: [''] }], /events must be an array of names/],

@@ -137,12 +137,16 @@ describe('a page of missing reports that is partial (206)', () => {
     }
     const { apiKey, userSecret, endpoint, wsEndpoint } = service
     const plugins = [look, hmacAuth({ apiKey, userSecret })]
-    createClient({ endpoint, wsEndpoint, plugins }).createStream(one)
+    const client = createClient({ endpoint, wsEndpoint, plugins })
+    const stream = client.createStream(one)
+    // A stream makes its stages when it connects.
+    await stream.connect()
     answer(PAGE, 206, at(one))
     const { signal } = new AbortController()
     const page = await inner[0]?.fetchPage(one, AT, 100, signal)
     expect(page).toMatchObject({ length: 1, isPartial: true })
     expect(await inner[0]?.fetchPage(one, AT, 100, signal)).toEqual([])
+    await client.close()
   })
 
   test('has its reports delivered at once, and the others are asked for again', async () => {
