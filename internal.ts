@@ -26,16 +26,16 @@ export {
   box,
   type BoxKeys,
   boxKeys,
-  checkPublicKey,
+  checkBoxPublicKey,
   isPublicKey,
   openBox,
   openSealed,
   seal,
 } from './crypto/sealed-box.js'
-export { createKeys, type KeyPair, parsePublicKey } from './crypto/keys.js'
+export { createKeys, type KeyPair, parseBoxPublicKey } from './crypto/keys.js'
 export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
 export {
-  type Answer,
+  type HTTPAnswer,
   HTTPError,
   jsonAnswer,
   writeAnswer,
@@ -45,7 +45,7 @@ export { openChangingFile, parseJSON } from './platform/node/changing-file.js'
 export {
   codeOf,
   draftPrefix,
-  readText,
+  readTextFile,
   syncFolder,
   writeNew,
   writeWhole,

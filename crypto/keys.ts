@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 import { formatKey, parseKey } from './bytes.js'
-import { boxKeys, checkPublicKey } from './sealed-box.js'
+import { boxKeys, checkBoxPublicKey } from './sealed-box.js'
 
 /** A key pair of a caller or an enclave, both keys as 64 hexadecimal digits. */
 export interface KeyPair {
@@ -35,8 +35,8 @@ export function createKeys(secretKey?: string): KeyPair {
  * Reads another party's public key from its digits. Rejects the secret keys that `createKeys`
  * makes.
  */
-export function parsePublicKey(field: string, given: unknown): Uint8Array {
-  const key = checkPublicKey(field, parseKey(field, given))
+export function parseBoxPublicKey(field: string, given: unknown): Uint8Array {
+  const key = checkBoxPublicKey(field, parseKey(field, given))
   if (((key[LAST] ?? 0) & SECRET_BIT) !== 0)
     throw new ValidationError(
       `${field} must be a public key, which sluice keygen prints: a secret one was given`,

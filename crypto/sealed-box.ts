@@ -41,7 +41,7 @@ export function isPublicKey(key: Uint8Array): boolean {
 }
 
 /** Checks another party's X25519 public key. */
-export function checkPublicKey(field: string, key: unknown): Uint8Array {
+export function checkBoxPublicKey(field: string, key: unknown): Uint8Array {
   const bytes = checkBytes(field, key, nacl.box.publicKeyLength)
   if (isPublicKey(bytes)) return bytes
   throw new ValidationError(
@@ -126,7 +126,7 @@ function openWith(key: Uint8Array, boxed: Uint8Array, nonce: Uint8Array): Uint8A
  * nonce BLAKE2b-192(fresh key ‖ recipient).
  */
 export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
-  checkPublicKey('recipient', recipient)
+  checkBoxPublicKey('recipient', recipient)
   const { publicKey, key } = freshKey(recipient)
   return concat(publicKey, sealWith(key, message, sealNonce(publicKey, recipient)))
 }
@@ -164,7 +164,7 @@ function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
  * nonce, then the box.
  */
 export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys): Uint8Array {
-  checkPublicKey('recipient', recipient)
+  checkBoxPublicKey('recipient', recipient)
   const nonce = nacl.randomBytes(nacl.box.nonceLength)
   return concat(nonce, sealWith(sharedKey(recipient, sender.secretKey), message, nonce))
 }

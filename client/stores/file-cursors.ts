@@ -2,7 +2,13 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { DataStreamsError } from '../../core/errors.js'
 import { checkOptions, checkText, type NoOptions } from '../../core/options.js'
-import { codeOf, draftPrefix, readText, realFile, writeWhole } from '../../platform/node/files.js'
+import {
+  codeOf,
+  draftPrefix,
+  readTextFile,
+  realFile,
+  writeWhole,
+} from '../../platform/node/files.js'
 import { type Lock, ownerOf, takeLock } from '../../platform/node/lock.js'
 import { noCursors, readCursors } from './read-cursors.js'
 
@@ -122,7 +128,7 @@ function notOurs(file: string, rule: string): DataStreamsError {
 /** The text of the file; undefined where there is none. */
 async function readFile(file: string): Promise<string | undefined> {
   try {
-    return await readText(file, MAX_BYTES, rule => noCursors(file, `it ${rule}`))
+    return await readTextFile(file, MAX_BYTES, rule => noCursors(file, `it ${rule}`))
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
     throw error instanceof DataStreamsError ? error : failed('read', file, error)

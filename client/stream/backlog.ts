@@ -46,10 +46,10 @@ const consequences: Readonly<Record<OverflowPolicy, string>> = {
 }
 
 /** A reader: the reports that it was given and has not dealt with. */
-export type Reader = Report[]
+export type ReportReader = Report[]
 
 interface WaitingReader {
-  readonly reader: Reader
+  readonly reader: ReportReader
   resolve(report: Report | undefined): void
   reject(failure: Error): void
 }
@@ -90,7 +90,7 @@ export class Backlog {
   readonly #held = new Map<string, Map<Report, number>>()
   #heldCount = 0
   /** The reader of all calls of `read`. */
-  readonly #reader: Reader = []
+  readonly #reader: ReportReader = []
   #isRead = false
   #isIterated = false
   /** The report that the handlers are being called with. */
@@ -175,7 +175,7 @@ export class Backlog {
   /**
    * The next report that is queued. The reports that this reader took before count as dealt with.
    */
-  take(reader: Reader): Report | undefined {
+  take(reader: ReportReader): Report | undefined {
     for (let report = reader.shift(); report !== undefined; report = reader.shift())
       if (this.#isAutomatic) this.#release(report)
     const report = this.#takeFirst()
@@ -187,7 +187,7 @@ export class Backlog {
    * The next report to come, after `take` found none. Undefined when the stream was closed; rejects
    * with its failure.
    */
-  wait(reader: Reader): Promise<Report | undefined> {
+  wait(reader: ReportReader): Promise<Report | undefined> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ reader, resolve, reject })
       if (this.#isEnded) this.#endReaders(undefined)
@@ -195,7 +195,7 @@ export class Backlog {
   }
 
   /** The reader leaves the reports that it has not dealt with. */
-  leave(reader: Reader): void {
+  leave(reader: ReportReader): void {
     for (const report of reader.splice(0)) this.#owner.unacknowledged(report)
   }
 

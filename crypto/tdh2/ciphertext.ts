@@ -3,7 +3,7 @@ import { readOptions, type Schema, unchecked } from '../../core/options.js'
 import { TextDecoder, TextEncoder } from '../../platform/globals.js'
 import { checkBytes, encodeBase64, isBytes } from '../bytes.js'
 import { type Bytes, defaultCrypto, type WebCrypto } from '../crypto.js'
-import { Fields, rejection, TDH2Error } from './encoding.js'
+import { FieldReader, rejection, TDH2Error } from './encoding.js'
 import { checkedSource, type ScalarSource } from './group.js'
 import { checkPublicKey, checkThreshold, type PublicKey } from './key.js'
 import { checkDecryptionShare, type DecryptionShare, interpolate } from './share.js'
@@ -99,7 +99,7 @@ export async function encrypt(
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
   checkPublicKey(publicKey)
-  const fields = new Fields(NAME, json)
+  const fields = new FieldReader(NAME, json)
   const wrapped = fields.bytes('TDH2Ctxt')
   const message = new Uint8Array(fields.bytes('SymCtxt'))
   const nonce = new Uint8Array(fields.bytes('Nonce'))

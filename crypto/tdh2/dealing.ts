@@ -30,7 +30,7 @@ import {
   type PrivateShare,
   type PublicKey,
 } from './key.js'
-import { Fields, pointText, rejection } from './encoding.js'
+import { FieldReader, pointText, rejection } from './encoding.js'
 import { lagrange } from './share.js'
 
 /** How a master secret is split. */
@@ -364,7 +364,7 @@ export function formatDealing({ dealer, commitments }: DealingCommitments): stri
 
 /** Reads what a dealer has published; nothing is checked but the form. Throws TDH2Error. */
 export function parseDealing(json: string): DealingCommitments {
-  const fields = Fields.ofGroup(NAME, json)
+  const fields = FieldReader.ofGroup(NAME, json)
   return {
     dealer: fields.index(),
     commitments: fields.points('Commitments', MAX_NODES),

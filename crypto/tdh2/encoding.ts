@@ -47,7 +47,7 @@ const MAX_TEXT = 1_048_576
  * order of fields and white space are ignored; names are case-sensitive. No error quotes the text,
  * because it may be secret.
  */
-export class Fields {
+export class FieldReader {
   readonly #name: string
   readonly #values: Readonly<Record<string, unknown>>
 
@@ -69,8 +69,8 @@ export class Fields {
   }
 
   /** Parses a JSON object whose Group is P256. */
-  static ofGroup(name: string, json: string): Fields {
-    const fields = new Fields(name, json)
+  static ofGroup(name: string, json: string): FieldReader {
+    const fields = new FieldReader(name, json)
     const { Group: group } = fields.#values
     if (group === GROUP) return fields
     const isShort = typeof group === 'string' && group.length <= 16

@@ -1,6 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkObject } from '../../core/options.js'
-import { Fields, pointText, scalarText } from './encoding.js'
+import { FieldReader, pointText, scalarText } from './encoding.js'
 import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
 
 /** Encrypts, and verifies ciphertexts and decryption shares. Not secret. */
@@ -29,7 +29,7 @@ export const MAX_NODES = 1000
  * Throws TDH2Error.
  */
 export function parsePublicKey(json: string): PublicKey {
-  const fields = Fields.ofGroup('public key', json)
+  const fields = FieldReader.ofGroup('public key', json)
   return makePublicKey(fields.point('G_bar'), fields.point('H'), fields.points('HArray', MAX_NODES))
 }
 
@@ -68,7 +68,7 @@ export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): 
  * Throws TDH2Error.
  */
 export function parsePrivateShare(json: string): PrivateShare {
-  const fields = Fields.ofGroup('private share', json)
+  const fields = FieldReader.ofGroup('private share', json)
   return makePrivateShare(fields.index(), fields.nonzeroScalar('V'))
 }
 
@@ -96,7 +96,7 @@ export function checkPrivateShare(share: PrivateShare): PrivateShare {
 
 /** Reads a master secret: JSON text with Group and S, base64 of 32 bytes. Throws TDH2Error. */
 export function parseMasterSecret(json: string): bigint {
-  return Fields.ofGroup('master secret', json).nonzeroScalar('S')
+  return FieldReader.ofGroup('master secret', json).nonzeroScalar('S')
 }
 
 /** Writes a master secret as JSON, byte for byte as the reference implementation does. */

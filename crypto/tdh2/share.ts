@@ -1,5 +1,5 @@
 import { checkNumber, checkObject } from '../../core/options.js'
-import { Fields, hashShare, pointText, rejection, scalarText } from './encoding.js'
+import { FieldReader, hashShare, pointText, rejection, scalarText } from './encoding.js'
 import {
   checkedSource,
   checkPoint,
@@ -64,7 +64,7 @@ export function createShare(
 
 /** Reads a decryption share without verifying it (see `verifyShare`). Throws TDH2Error. */
 export function parseDecryptionShare(json: string): DecryptionShare {
-  const fields = Fields.ofGroup(NAME, json)
+  const fields = FieldReader.ofGroup(NAME, json)
   return {
     index: fields.index(),
     ui: fields.point('U_i'),

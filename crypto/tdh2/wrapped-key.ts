@@ -2,7 +2,14 @@ import { ValidationError } from '../../core/errors.js'
 import { checkObject } from '../../core/options.js'
 import { checkBytes, encodeBase64, parseKey } from '../bytes.js'
 import type { Bytes } from '../crypto.js'
-import { Fields, hashCiphertext, hashToPad, pointText, rejection, scalarText } from './encoding.js'
+import {
+  FieldReader,
+  hashCiphertext,
+  hashToPad,
+  pointText,
+  rejection,
+  scalarText,
+} from './encoding.js'
 import {
   checkPoint,
   commitment,
@@ -74,7 +81,7 @@ export function wrapKey(
  * Throws TDH2Error.
  */
 export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
-  const fields = Fields.ofGroup(NAME, json)
+  const fields = FieldReader.ofGroup(NAME, json)
   const c = fields.bytes('C')
   const label = fields.bytes('Label')
   if (c.byteLength !== LABEL_BYTES || label.byteLength !== LABEL_BYTES)

@@ -9,7 +9,7 @@ import {
   unchecked,
   withDefault,
 } from 'sluice/core'
-import type { Answer } from 'sluice/internal'
+import type { HTTPAnswer } from 'sluice/internal'
 
 /** An answer that replaces the real one. */
 export interface Failure {
@@ -52,7 +52,7 @@ function checkHeaders(_field: string, headers: unknown): Readonly<Record<string,
   return headers as Record<string, string>
 }
 
-function answerOf({ status, body, headers = {}, retryAfter }: CheckedFailure): Answer {
+function answerOf({ status, body, headers = {}, retryAfter }: CheckedFailure): HTTPAnswer {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
   return {
     status,
@@ -118,7 +118,7 @@ export class Faults {
   intercept(
     request: IncomingMessage,
     isUpgrade: boolean,
-    callback: (failure: Answer | undefined) => void,
+    callback: (failure: HTTPAnswer | undefined) => void,
   ): void {
     const { socket } = request
     this.whenReachable(socket, () => {

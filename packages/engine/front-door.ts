@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Answer } from 'sluice/internal'
+import type { HTTPAnswer } from 'sluice/internal'
 import type { EngineContext } from './context.js'
 import { type Handlers, host } from './listener.js'
 import type { Origin } from './origin.js'
 import { Service } from './service.js'
 
 /** A load balancer answers with a page of its own, not with the service's JSON. */
-const badGateway: Answer = {
+const badGateway: HTTPAnswer = {
   status: 502,
   headers: { 'content-type': 'text/html' },
   body: '<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>',

@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Answer, HTTPError, jsonAnswer, writeAnswer, writeRawAnswer } from 'sluice/internal'
+import {
+  type HTTPAnswer,
+  HTTPError,
+  jsonAnswer,
+  writeAnswer,
+  writeRawAnswer,
+} from 'sluice/internal'
 import { isFeedID } from 'sluice/report'
 import type { EngineContext } from './context.js'
 import type { Faults } from './faults.js'
@@ -9,7 +15,7 @@ import type { Handlers } from './listener.js'
 import type { Streams } from './streams.js'
 
 /** Answers an authorized GET. */
-type Endpoint = (query: URLSearchParams) => Answer
+type Endpoint = (query: URLSearchParams) => HTTPAnswer
 
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
 /** A request with a longer body is rejected: no endpoint takes a body. */
@@ -48,7 +54,7 @@ function envelope(report: PublishedReport): Record<string, unknown> {
   return { feedID, validFromTimestamp, observationsTimestamp, fullReport }
 }
 
-function reportAnswer(report: PublishedReport | undefined, when: string): Answer {
+function reportAnswer(report: PublishedReport | undefined, when: string): HTTPAnswer {
   if (report === undefined) throw new HTTPError(404, `no report ${when}`)
   return jsonAnswer({ report: envelope(report) })
 }
@@ -93,7 +99,7 @@ export class Service {
     // The request loses its socket when that is closed.
     const { socket } = request
     const record = this.#record(request)
-    const reply = (answer: Answer): void =>
+    const reply = (answer: HTTPAnswer): void =>
       this.#faults.whenReachable(socket, () =>
         writeAnswer(response, this.#complete(answer, record)),
       )
@@ -124,7 +130,12 @@ export class Service {
   }
 
   /** Answers an upgrade that opens no stream; the reason is for the log only. */
-  rejectUpgrade(request: IncomingMessage, socket: Duplex, answer: Answer, reason: string): void {
+  rejectUpgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    answer: HTTPAnswer,
+    reason: string,
+  ): void {
     this.#upgrade(request, socket, record => {
       record.reason = reason
       writeRawAnswer(socket, this.#complete(answer, record))
@@ -148,7 +159,7 @@ export class Service {
     return this.#context.log.open(request, this.#context.settings.now())
   }
 
-  #complete(answer: Answer, record: OpenRecord): Answer {
+  #complete(answer: HTTPAnswer, record: OpenRecord): HTTPAnswer {
     record.status = answer.status
     return { ...answer, headers: { ...this.#context.headers(), ...answer.headers } }
   }
@@ -159,7 +170,7 @@ export class Service {
     access.admit({ method, path, headers, body }, endpoint, settings.now())
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #answer(request: IncomingMessage): Promise<HTTPAnswer> {
     const { pathname, query } = splitPath(request.url)
     const endpoint = this.#endpoints.get(pathname)
     const isStream = streamPaths.has(pathname)
@@ -215,7 +226,7 @@ export class Service {
   )
 }
 
-function errorAnswer(error: unknown, record: OpenRecord): Answer {
+function errorAnswer(error: unknown, record: OpenRecord): HTTPAnswer {
   const { status, message, reason, headers } =
     error instanceof HTTPError ? error : new HTTPError(500, 'the engine failed', String(error))
   record.reason = reason

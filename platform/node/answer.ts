@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 type Headers = Readonly<Record<string, string>>
 
 /** One HTTP answer. Header names are in lower case. */
-export interface Answer {
+export interface HTTPAnswer {
   readonly status: number
   readonly headers: Headers
   readonly body: string | Uint8Array
@@ -26,7 +26,7 @@ export class HTTPError extends Error {
 }
 
 /** An answer with JSON. */
-export function jsonAnswer(value: unknown, status = 200, headers: Headers = {}): Answer {
+export function jsonAnswer(value: unknown, status = 200, headers: Headers = {}): HTTPAnswer {
   return {
     status,
     headers: { 'content-type': 'application/json', ...headers },
@@ -34,19 +34,19 @@ export function jsonAnswer(value: unknown, status = 200, headers: Headers = {}):
   }
 }
 
-function headersOf({ status, headers, body }: Answer): Record<string, string> {
+function headersOf({ status, headers, body }: HTTPAnswer): Record<string, string> {
   if (status === 204 || status === 304) return { ...headers }
   return { 'content-length': String(Buffer.byteLength(body)), ...headers }
 }
 
 /** Answers a request. */
-export function writeAnswer(response: ServerResponse, answer: Answer): void {
+export function writeAnswer(response: ServerResponse, answer: HTTPAnswer): void {
   response.writeHead(answer.status, headersOf(answer))
   response.end(answer.body)
 }
 
 /** Answers an upgrade or unreadable bytes on the bare socket, and ends the connection. */
-export function writeRawAnswer(socket: Duplex, answer: Answer): void {
+export function writeRawAnswer(socket: Duplex, answer: HTTPAnswer): void {
   const lines = [`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}`]
   for (const [name, value] of Object.entries({ ...headersOf(answer), connection: 'close' }))
     lines.push(`${name}: ${value}`)

@@ -86,7 +86,7 @@ export async function syncFolder(folder: string): Promise<void> {
  * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error
  * for a path that is not such a file.
  */
-export async function readText(
+export async function readTextFile(
   path: string,
   maxBytes: number,
   fail: (rule: string) => Error,

@@ -6,13 +6,13 @@ import {
   addCounts,
   addState,
   createBounds,
-  type Observation,
+  type Measurement,
   sampleAges,
   Sums,
 } from './measures.js'
 import { type Attributes, type MetricName, metrics } from './metrics.js'
 
-export type { Observation } from './measures.js'
+export type { Measurement } from './measures.js'
 export {
   type Attributes,
   labelName,
@@ -37,7 +37,7 @@ export interface Telemetry {
   /** Makes the hooks of a plugin, whose stack's clients are watched from then on. `name` is the plugin's. */
   watch(name: string, options: WatchOptions): TelemetryHooks
   /** The values of all counters and gauges now, over all clients. */
-  observe(): Iterable<Observation>
+  observe(): Iterable<Measurement>
 }
 
 /** Takes a value of a histogram. */

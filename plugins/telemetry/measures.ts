@@ -5,7 +5,7 @@ import type { Report } from '../../report/report.js'
 import type { Attributes, MetricName } from './metrics.js'
 
 /** A value of a metric, for some attributes. */
-export interface Observation {
+export interface Measurement {
   /** The metric that it is of. */
   readonly metric: MetricName
   /** What tells it from others of the metric. */
@@ -17,14 +17,14 @@ export interface Observation {
 /** The values of metrics, by their attributes: none at first. */
 export class Sums {
   readonly #bound: Bound
-  readonly #sums = new Map<string, { -readonly [Name in keyof Observation]: Observation[Name] }>()
+  readonly #sums = new Map<string, { -readonly [Name in keyof Measurement]: Measurement[Name] }>()
 
   constructor(bound: Bound) {
     this.#bound = bound
   }
 
   /** All sums. */
-  get all(): Iterable<Observation> {
+  get all(): Iterable<Measurement> {
     return this.#sums.values()
   }
 

@@ -26,7 +26,7 @@ const MAX_FAILED_STARTS = 2
 const ANSWER_LIMIT = 5000
 
 /** The answer of a thread to a batch. */
-export interface Answer {
+export interface RecoveryAnswer {
   /** In the order of the jobs. */
   readonly recovered: readonly Recovered[]
   readonly timed: Timed
@@ -135,8 +135,8 @@ class RecoveryThread {
   }
 }
 
-function isAnswer(message: unknown, jobs: number): message is Answer {
-  const { recovered, timed } = (message ?? {}) as Partial<Answer>
+function isAnswer(message: unknown, jobs: number): message is RecoveryAnswer {
+  const { recovered, timed } = (message ?? {}) as Partial<RecoveryAnswer>
   return (
     Array.isArray(recovered) &&
     recovered.length === jobs &&
@@ -192,7 +192,7 @@ export class ThreadRecovery implements Recovery {
   }
 
   /** Called by a thread with the answer to a batch. */
-  answered({ jobs }: Batch, { recovered, timed }: Answer): void {
+  answered({ jobs }: Batch, { recovered, timed }: RecoveryAnswer): void {
     this.#failedStarts = 0
     this.#speed.add(timed, this.#limit)
     jobs.forEach((job, index) => {

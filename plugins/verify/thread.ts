@@ -3,7 +3,7 @@
 import { receive } from '../../platform/threads.js'
 import type { CurveLibraryChoice } from './options.js'
 import { loadCurveLibrary, type Task, TimedRecovery } from './recovery.js'
-import type { Answer } from './thread-recovery.js'
+import type { RecoveryAnswer } from './thread-recovery.js'
 
 let loading: Promise<TimedRecovery> | undefined
 
@@ -11,7 +11,10 @@ async function load(choice: CurveLibraryChoice): Promise<TimedRecovery> {
   return new TimedRecovery(await loadCurveLibrary(choice))
 }
 
-async function recoverAll(loaded: Promise<TimedRecovery>, tasks: readonly Task[]): Promise<Answer> {
+async function recoverAll(
+  loaded: Promise<TimedRecovery>,
+  tasks: readonly Task[],
+): Promise<RecoveryAnswer> {
   const recovery = await loaded
   const recovered = tasks.map(task => recovery.recover(task))
   return { recovered, timed: recovery.take() }

@@ -58,7 +58,7 @@ export async function doctor(
   try {
     await runChecks(checksFor(subject), context, outcome => {
       if (signal.aborted) return
-      const found = linesOf(outcome, hide)
+      const found = describeFindings(outcome, hide)
       lines.push(...found)
       if (!json) for (const line of found) write(formatLine(line, colour))
     })
@@ -84,7 +84,7 @@ export interface DoctorReport {
 }
 
 /** The findings of an outcome, without secrets. */
-export function linesOf(
+export function describeFindings(
   { check, findings }: Outcome,
   hide: (text: string) => string,
 ): readonly Line[] {

@@ -39,7 +39,7 @@ function isASCII(value: string): boolean {
 }
 
 /** Groups raw header lines by their canonical names, and decodes those that are UTF-8. */
-export function readHeaders(raw: readonly string[]): Map<string, readonly string[]> {
+export function readHeaderLines(raw: readonly string[]): Map<string, readonly string[]> {
   const lines = new Map<string, string[]>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = canonicalName(raw[at] as string)

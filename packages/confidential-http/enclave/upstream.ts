@@ -17,7 +17,7 @@ import { request as requestHttps } from 'node:https'
 import { connect as connectTCP, isIP, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTLS, createSecureContext, type SecureContext } from 'node:tls'
 import { createGunzip } from 'node:zlib'
-import { hasHeader, readHeaders, writeHeaders } from './header-lines.js'
+import { hasHeader, readHeaderLines, writeHeaders } from './header-lines.js'
 
 /** The errors for the platform's codes. The first match counts. */
 const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
@@ -102,7 +102,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
       throw upstreamAnswerError(`the external server answered ${wrong}`)
     }
     const isGzip = acceptsGzip && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
-    const multiHeaders = readHeaders(answer.rawHeaders)
+    const multiHeaders = readHeaderLines(answer.rawHeaders)
     // They describe the compressed body.
     if (isGzip) for (const name of ['Content-Encoding', 'Content-Length']) multiHeaders.delete(name)
     const maxBytes = call.connection.maxResponseBytes ?? MAX_RESPONSE_BYTES

@@ -14,7 +14,7 @@ import {
   openChangingFile,
   type PermissionOptions,
   parseJSON,
-  parsePublicKey,
+  parseBoxPublicKey,
   shownKey,
 } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
@@ -55,7 +55,7 @@ function readOwners(
 ): ReadonlyMap<string, string> {
   const owners = new Map<string, string>()
   for (const [given, owner] of Object.entries(checkObject(field, callers))) {
-    const key = formatKey(parsePublicKey(`${field}: each key`, given))
+    const key = formatKey(parseBoxPublicKey(`${field}: each key`, given))
     const shown = shownKey(key)
     if (owners.has(key)) throw new ValidationError(`${field}: the key ${shown} is named twice`)
     owners.set(key, checkOwner(`${field}.${shown}`, owner))

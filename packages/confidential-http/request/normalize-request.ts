@@ -41,7 +41,7 @@ const HTTP_REQUEST = {
     bodyString: itself,
     bodyBytes: itself,
     body: itself,
-    multiHeaders: readHeaders,
+    multiHeaders: readRequestHeaders,
     templatePublicValues: readPublicValues,
     customRootCaCertPem: readCertificate,
     timeout: readTimeout,
@@ -216,7 +216,7 @@ const FRAMING: ReadonlySet<string> = new Set([
 ])
 
 /** Reads the headers of a request. */
-export function readHeaders(field: Field): { [name: string]: HeaderValuesMessage } {
+export function readRequestHeaders(field: Field): { [name: string]: HeaderValuesMessage } {
   let count = 0
   return readMap(field, MAX_NAMES, function readHeader(entry, name) {
     checkHeaderName(entry.path, name)

@@ -21,7 +21,7 @@ export function normalizeResponse(value: unknown): HTTPResponse {
     $typeName: TYPE_NAMES.HTTPResponse,
     statusCode: readStatus(field),
     body: readBody(field),
-    multiHeaders: readHeaders(field),
+    multiHeaders: readResponseHeaders(field),
   }
   const given = value as Partial<HTTPResponse>
   const isNormal =
@@ -60,7 +60,7 @@ export function readBody(field: ResponseField): Uint8Array {
 }
 
 /** Reads and checks the headers. Their number needs no limit, because the enclave has one. */
-export function readHeaders(field: ResponseField): { [name: string]: HeaderValuesMessage } {
+export function readResponseHeaders(field: ResponseField): { [name: string]: HeaderValuesMessage } {
   const max = Number.POSITIVE_INFINITY
   return readMap(field('multiHeaders'), max, entry => readHeaderValues(entry, max))
 }
@@ -132,7 +132,9 @@ function valuesOf(field: ResponseField, name: unknown): string[] {
   if (typeof name !== 'string')
     throw new ValidationError(`name must be a string, not ${kindOf(name)}`)
   const wanted = name.toLowerCase()
-  const found = Object.entries(readHeaders(field)).find(([key]) => key.toLowerCase() === wanted)
+  const found = Object.entries(readResponseHeaders(field)).find(
+    ([key]) => key.toLowerCase() === wanted,
+  )
   return found === undefined ? [] : [...found[1].values]
 }
 

@@ -23,7 +23,7 @@ import {
   formatKey,
   type PermissionOptions,
   parseKey,
-  parsePublicKey,
+  parseBoxPublicKey,
   pickOptions,
 } from 'sluice/internal'
 import type { LimitsOptions, NetworkPolicyOptions } from 'sluice/plugins/confidential-http'
@@ -192,7 +192,7 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
 const remoteRules = {
   ...runtimeRules,
   url: (field, given) => checkURL(field, given, ['http:', 'https:']),
-  enclavePublicKey: (field, given) => formatKey(parsePublicKey(field, given)),
+  enclavePublicKey: (field, given) => formatKey(parseBoxPublicKey(field, given)),
   callerSecretKey: (field, given) => formatKey(parseKey(field, given)),
   attestation: optional(checkPolicy),
   defaultTimeout: withDefault(5000, number({ min: 1, max: MAX_TIMER })),

@@ -6,7 +6,7 @@ import {
   type Schema,
   ValidationError,
 } from 'sluice/core'
-import { checkURL, formatKey, formatName, parsePublicKey } from 'sluice/internal'
+import { checkURL, formatKey, formatName, parseBoxPublicKey } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { formatPublicKey, type PublicKey } from 'sluice/tdh2'
 import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
@@ -57,7 +57,7 @@ function checkAddresses(field: string, value: unknown): readonly HolderAddress[]
   if (!Array.isArray(value)) throw new ValidationError(`${field} must be a list`)
   const addresses = value.map(({ url, key }: Partial<HolderAddress>, at) => ({
     url: checkURL(`${field}[${at}].url`, url, ['http:', 'https:']),
-    key: formatKey(parsePublicKey(`${field}[${at}].key`, key)),
+    key: formatKey(parseBoxPublicKey(`${field}[${at}].key`, key)),
   }))
   if (new Set(addresses.map(({ key }) => key)).size !== addresses.length)
     throw new ValidationError(`${field} must be of holders with a key each`)

@@ -1,4 +1,11 @@
-import { type BoxKeys, boxKeys, checkName, checkPublicKey, openSealed, seal } from 'sluice/internal'
+import {
+  type BoxKeys,
+  boxKeys,
+  checkName,
+  checkBoxPublicKey,
+  openSealed,
+  seal,
+} from 'sluice/internal'
 import type { SecretName } from 'sluice/plugins/confidential-http'
 import type { VaultFolder } from './files.js'
 import type { Manifest } from './manifest.js'
@@ -24,7 +31,7 @@ export function createEmbeddedHolder(
   return {
     index,
     async release(given, recipient) {
-      checkPublicKey('recipient', recipient)
+      checkBoxPublicKey('recipient', recipient)
       const name = checkName(given)
       return maker.ofSecret(name, await ciphertextOf(name), recipient)
     },

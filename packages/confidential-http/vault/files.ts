@@ -5,7 +5,7 @@ import {
   type Content,
   codeOf,
   type Permissions,
-  readText,
+  readTextFile,
   syncFolder,
   writeNew,
   writeWhole,
@@ -47,7 +47,7 @@ export class VaultFolder {
   /** The text of a file without its last line break; undefined if there is no file. */
   async readText(file: string, maxBytes: number, content: Content): Promise<string | undefined> {
     try {
-      const text = await readText(
+      const text = await readTextFile(
         this.path(file),
         maxBytes,
         rule => new VaultError(`${file} ${rule}`),

@@ -36,7 +36,7 @@ import {
 } from './manifest.js'
 import { type MakeChange, MANIFESTS_FOLDER, ManifestLog } from './manifest-log.js'
 import { notifyHolders } from './process/remote-holders.js'
-import { decryptResponse } from './release.js'
+import { openShareResponse } from './release.js'
 import { RollbackState } from './rollback.js'
 import { fileOfVersion, SECRETS_FOLDER, SecretStore } from './secret-store.js'
 import { encryptSecret, nameParts, readExpiry, readName, readPolicy, readValue } from './secrets.js'
@@ -236,7 +236,7 @@ class DirectoryVault implements Vault {
     (await this.current()).ciphertext(name)
 
   readonly decryptResponse = async (body: Uint8Array | string): Promise<Uint8Array> =>
-    decryptResponse(await this.current(), body)
+    openShareResponse(await this.current(), body)
 
   readonly reshare: Vault['reshare'] = given => this.#changeKey(keys => keys.reshare(given))
 

@@ -2,7 +2,7 @@ import { isStreamsError, ValidationError } from 'sluice/core'
 import {
   type BoxKeys,
   boxKeys,
-  checkPublicKey,
+  checkBoxPublicKey,
   formatName,
   isBytes,
   openSealed,
@@ -42,7 +42,7 @@ export class ShareMaker {
 
   /** The share of a secret, whose label must be that of its owner. */
   async ofSecret(name: SecretName, json: string, recipient: Uint8Array): Promise<Uint8Array> {
-    checkPublicKey('recipient', recipient)
+    checkBoxPublicKey('recipient', recipient)
     let ciphertext: Ciphertext
     try {
       ciphertext = this.#readCiphertext(json)
@@ -56,7 +56,7 @@ export class ShareMaker {
 
   /** The share of an encrypted response, which no owner has a label for. */
   async ofResponse(body: string, recipient: Uint8Array): Promise<Uint8Array> {
-    checkPublicKey('recipient', recipient)
+    checkBoxPublicKey('recipient', recipient)
     const ciphertext = this.#readCiphertext(body)
     if (Buffer.compare(ciphertext.label, RESPONSE_LABEL) !== 0)
       throw new VaultError('the response has the label of a secret')
@@ -69,7 +69,7 @@ export class ShareMaker {
 }
 
 /** Decrypts an encrypted response with the first `threshold` valid shares of the holders. */
-export async function decryptResponse(
+export async function openShareResponse(
   state: VaultState,
   body: Uint8Array | string,
 ): Promise<Uint8Array> {

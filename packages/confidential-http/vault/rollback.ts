@@ -1,5 +1,5 @@
 import { isStreamsError } from 'sluice/core'
-import { codeOf, type Permissions, readText, writeWhole } from 'sluice/internal'
+import { codeOf, type Permissions, readTextFile, writeWhole } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { fileError } from './files.js'
 import type { SignedManifest } from './manifest.js'
@@ -49,7 +49,7 @@ export class RollbackState {
   async #read(file: string): Promise<SeenState | undefined> {
     let text: string
     try {
-      text = await readText(
+      text = await readTextFile(
         file,
         MAX_BYTES,
         rule => new VaultError(`${file} ${rule}`),

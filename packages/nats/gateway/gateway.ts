@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createLifetime, onAbort, ValidationError } from 'sluice/core'
 import {
-  type Answer,
+  type HTTPAnswer,
   asyncDispose,
   foreignCause,
   HTTPError,
@@ -224,7 +224,7 @@ class GatewayServer {
     })
   }
 
-  #reject(thrown: unknown, request: IncomingMessage): Answer {
+  #reject(thrown: unknown, request: IncomingMessage): HTTPAnswer {
     const answer = errorResponse(thrown)
     this.rejected++
     // Neither the query nor the message: it may have anything in it, such as a token.
@@ -234,7 +234,7 @@ class GatewayServer {
     return { ...answer, headers: { ...answer.headers, ...this.#origins.headersFor(request) } }
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<HTTPAnswer> {
     const url = urlOf(request)
     if (url.pathname === HEALTH_PATH)
       return this.#tail.isLive

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { onAbort, ValidationError } from 'sluice/core'
-import { type Answer, HTTPError, jsonAnswer } from 'sluice/internal'
+import { type HTTPAnswer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
 import type { NatsWire } from '../wire.js'
 import type { GatewayLimits } from './options.js'
@@ -85,7 +85,7 @@ export class Requests {
   }
 
   /** Throws HTTPError or ValidationError for a request that is wrong. */
-  async answer({ pathname, searchParams }: URL, signal: AbortSignal): Promise<Answer> {
+  async answer({ pathname, searchParams }: URL, signal: AbortSignal): Promise<HTTPAnswer> {
     const check = routes[pathname]
     if (check === undefined) throw new HTTPError(404, 'there is no such route')
     check(searchParams, this.#limits.feedsPerConnection)
@@ -125,7 +125,7 @@ export function away(): HTTPError {
 }
 
 /** The answer to what was thrown. */
-export function errorResponse(thrown: unknown): Answer {
+export function errorResponse(thrown: unknown): HTTPAnswer {
   if (thrown instanceof HTTPError)
     return jsonAnswer({ message: thrown.message }, thrown.status, thrown.headers)
   if (thrown instanceof ValidationError) return jsonAnswer({ message: thrown.message }, 400)

@@ -1,5 +1,5 @@
 import { DIGITS } from '../../../report/full-report.js'
-import { type EthereumNode, type Log, type LogFilter, NodeFailure } from './node.js'
+import { type EthereumNode, type EventLog, type LogFilter, NodeFailure } from './node.js'
 
 // The part of Solidity’s ABI that the verifier contracts need. The tests compare it with viem’s and
 // ethers’.
@@ -113,7 +113,7 @@ interface LoggedConfig {
  * Reads the data of `ConfigSet(bytes32 indexed configDigest, address[] signers, uint8 f)`, or of
  * `ConfigUpdated(bytes32 indexed configDigest, address[] prevSigners, address[] newSigners)`.
  */
-function readConfig({ topics, data }: Log): LoggedConfig {
+function readConfig({ topics, data }: EventLog): LoggedConfig {
   const words = new Words(data)
   const first = words.addresses(0, 2)
   const isSet = topics[0] === events.ConfigSet
@@ -321,7 +321,7 @@ class LogSearch {
     filter: LogFilter,
     changedAt: number,
     isWanted: () => boolean,
-  ): Promise<Log | undefined> {
+  ): Promise<EventLog | undefined> {
     const latest = await this.#node.blockNumber()
     const all: Range = [this.#fromBlock, latest]
     if (this.#positions.has(key)) return this.#findLast(key, filter, all, isWanted)
@@ -364,7 +364,7 @@ class LogSearch {
     filter: LogFilter,
     [from, to]: Range,
     isWanted: () => boolean,
-  ): Promise<Log | undefined> {
+  ): Promise<EventLog | undefined> {
     const positions = this.#positions
     let end = positions.get(key) ?? to
     while (end >= from) {

@@ -34,7 +34,7 @@ export class NodeFailure extends Error {
 }
 
 /** A log of a node, after the checks. */
-export interface Log {
+export interface EventLog {
   /** The number of its block. */
   readonly block: number
   /** Its place in the block. */
@@ -86,7 +86,7 @@ export class EthereumNode {
   }
 
   /** The logs of a range of blocks, in the order of the chain. */
-  async logs(filter: LogFilter, from: number, to: number): Promise<readonly Log[]> {
+  async logs(filter: LogFilter, from: number, to: number): Promise<readonly EventLog[]> {
     const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) }
     const found = await this.#ask('eth_getLogs', [{ ...filter, ...range }])
     if (!Array.isArray(found) || found.length > MAX_LOGS)
@@ -162,7 +162,12 @@ function toQuantity(value: number): string {
   return `0x${value.toString(16)}`
 }
 
-function checkLog(value: unknown, { address, topics }: LogFilter, from: number, to: number): Log {
+function checkLog(
+  value: unknown,
+  { address, topics }: LogFilter,
+  from: number,
+  to: number,
+): EventLog {
   const log = (value ?? {}) as Readonly<Record<string, unknown>>
   const lower = (one: unknown): unknown => (typeof one === 'string' ? one.toLowerCase() : one)
   const found = Array.isArray(log.topics) ? log.topics.map(lower) : []

@@ -4,7 +4,7 @@ import {
   Backlog,
   type BacklogOptions,
   type BacklogOwner,
-  type Reader,
+  type ReportReader,
 } from '../../../client/stream/backlog.js'
 import { FlowControl } from '../../../client/stream/connection/connections.js'
 import { Cursors } from '../../../client/stream/cursors.js'
@@ -87,7 +87,7 @@ function open(
     },
     ...options,
   })
-  const reader: Reader = []
+  const reader: ReportReader = []
   const take = (count = 1, by = reader) =>
     Array.from({ length: count }, () => backlog.take(by)).map(report => report && name(report))
   const push = (feedID: string, ...times: number[]) => {
@@ -133,7 +133,7 @@ describe('the queue of a backlog', () => {
 
   test('a reader has dealt with a report when it asks for the next one, and another reader does not speak for it', async () => {
     const { backlog, take, seen, push } = open('block', 4, { isTracked: true })
-    const other: Reader = []
+    const other: ReportReader = []
     push('a', 1, 2, 3)
     take()
     take(1, other)

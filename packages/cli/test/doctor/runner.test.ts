@@ -3,7 +3,7 @@ import { APIError } from 'sluice/client'
 import { type Check, failed, ok, runChecks } from '../../doctor/check.js'
 import { satisfies } from '../../doctor/checks/machine.js'
 import { Context } from '../../doctor/context.js'
-import { createHider, linesOf, reportOf } from '../../doctor/doctor.js'
+import { createHider, describeFindings, reportOf } from '../../doctor/doctor.js'
 import { subjectOf } from '../support/cli/doctor.js'
 
 const check = (name: string, run: Check['run'], more: Partial<Check> = {}): Check => ({
@@ -18,7 +18,7 @@ async function linesFrom(checks: readonly Check[]) {
   const outcomes = await runChecks(checks, context, ({ check }) => shown.push(check.name))
   await context.close()
   expect(shown).toEqual(checks.map(({ name }) => name))
-  const found = outcomes.flatMap(outcome => linesOf(outcome, text => text))
+  const found = outcomes.flatMap(outcome => describeFindings(outcome, text => text))
   return {
     lines: found.map(({ check, status, text }) => `${check} ${status}: ${text}`),
     exitCode: reportOf(found).exitCode,

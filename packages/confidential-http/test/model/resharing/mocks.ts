@@ -50,7 +50,7 @@ jest.mock('@sluice/source/crypto/tdh2/group.js', () =>
 // A box is open, and names who may open it: nobody in the model looks into that of another.
 jest.mock('@sluice/source/crypto/sealed-box.js', () => {
   const concat = (...parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts))
-  const { isPublicKey, checkPublicKey } = jest.requireActual<typeof SealedBox>(
+  const { isPublicKey, checkBoxPublicKey } = jest.requireActual<typeof SealedBox>(
     '@sluice/source/crypto/sealed-box.js',
   )
   const open = (head: readonly Uint8Array[], boxed: Uint8Array): Uint8Array | undefined => {
@@ -61,7 +61,7 @@ jest.mock('@sluice/source/crypto/sealed-box.js', () => {
   }
   const made: Partial<typeof SealedBox> = {
     isPublicKey,
-    checkPublicKey,
+    checkBoxPublicKey,
     boxKeys() {
       const key = randomBytes(32)
       key[31] = 5
