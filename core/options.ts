@@ -83,11 +83,15 @@ export function checkText(field: string, value: unknown): string {
   return value
 }
 
-/** The least and the greatest value; whether the number must be whole or may be `Infinity`. */
+/** The rule of a number. */
 export interface NumberRule {
+  /** The least value. */
   readonly min: number
+  /** The greatest value. @default the greatest safe integer */
   readonly max?: number
+  /** Whether the number must be whole. @default false */
   readonly whole?: boolean
+  /** Whether the number may be `Infinity`. @default false */
   readonly infinite?: boolean
 }
 

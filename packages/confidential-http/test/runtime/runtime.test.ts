@@ -205,3 +205,12 @@ test('the same requests go through a runtime that blocks and one that does not',
   expect(text(await client.sendRequestAsync(blocking, { request }))).toBe('theirs')
   expect(text(await client.sendRequestAsync(waiting, { request }))).toBe('theirs')
 })
+
+test.each(['NODE_OPTIONS', 'NODE_DEBUG', 'NODE_DEBUG_NATIVE', 'node_options'])(
+  'env must not set %s, which could show secrets',
+  name => {
+    expect(() => localRuntime(world, { env: { [name]: '--inspect' } })).toThrow(
+      `env.${name} must not be set: it would let others see secrets`,
+    )
+  },
+)
