@@ -183,8 +183,11 @@ export function readOptions<Options extends object, Rules extends Schema<Options
   return checked as Checked<Rules>
 }
 
+/** A type from which TypeScript infers nothing: `NoInfer`, which 5.3 lacks. */
+type Exact<Value> = [Value][Value extends unknown ? 0 : never]
+
 /** The rule of an option with a default. */
-export function withDefault<Value>(fallback: NoInfer<Value>, rule: Rule<Value>): Rule<Value> {
+export function withDefault<Value>(fallback: Exact<Value>, rule: Rule<Value>): Rule<Value> {
   return (field, value) => rule(field, value === undefined ? fallback : value)
 }
 

@@ -2,7 +2,6 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Plugin } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
-import { prometheus } from 'sluice/plugins/prometheus'
 import type { Values } from '../command.js'
 import { listen, urlOf } from '../http.js'
 import { loadPackage } from '../input/files.js'
@@ -37,6 +36,8 @@ export async function startMetrics(
     'prom-client',
     () => import('prom-client'),
   )
+  // Only with prom-client at hand: the plugin imports it.
+  const { prometheus } = await import('sluice/plugins/prometheus')
   const register = new Registry()
   collectDefaultMetrics({ register })
   const server = createServer(function answer({ method, url }, response) {

@@ -95,12 +95,12 @@ module.exports = function defineTests({ sluice, local, confidential, vaults }) {
       await expect(
         verifyReport(fullReport, {
           signers: { ...signers, signers: signers.signers.map(fake) },
-          engine: engineName,
+          curveLibrary: engineName,
         }),
       ).rejects.toThrow(sluice.ReportVerificationError)
     const verifying = createClient({
       ...connectionOf(engine),
-      verify: { signers, engine: 'noble', workers: 1 },
+      verify: { signers, curveLibrary: 'noble', workers: 1 },
     })
     expect((await verifying.getLatestReport(feeds[0])).feedID).toBe(feeds[0])
     await verifying.close()

@@ -15,10 +15,10 @@ test('verifies reports, and refuses what was changed', async () => {
   const signers = JSON.parse(process.env.SIGNERS)
   const [{ feedID }] = await client.listFeeds()
   const { fullReport } = await client.getLatestReport(feedID)
-  const verified = await verifyReport(fullReport, { signers, engine: 'noble' })
+  const verified = await verifyReport(fullReport, { signers, curveLibrary: 'noble' })
   expect(verified.feedID).toBe(feedID)
   const changed = fullReport.slice(0, 700) + (fullReport[700] === '0' ? '1' : '0')
-  const checking = verifyReport(changed + fullReport.slice(701), { signers, engine: 'noble' })
+  const checking = verifyReport(changed + fullReport.slice(701), { signers, curveLibrary: 'noble' })
   await expect(checking).rejects.toMatchObject({ reason: 'unknown-signer' })
 })
 
