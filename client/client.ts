@@ -47,12 +47,13 @@ export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOp
   /** The URL of the REST interface. */
   readonly endpoint: string
   /**
-   * The URL of the WebSocket interface. With `haDiscovery` it may be several, separated by commas.
+   * The URL of the WebSocket interface. With `haDiscovery`, several URLs separated by commas are
+   * allowed.
    */
   readonly wsEndpoint: string
   /** The stack. The first plugin is nearest to you. */
   readonly plugins: Given
-  /** Milliseconds for each attempt of a request. @default 30000 */
+  /** The most milliseconds for each attempt of a request. @default 30000 */
   readonly timeout?: number
   /** Called when a connection of a stream opens or is lost. */
   readonly connectionStatusCallback?: ConnectionStatusCallback
@@ -84,7 +85,10 @@ export const clientNames: OptionNames<ClientOptions> = schema
 export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
   /** The plugins of the client. `String(client.stack)` draws them. */
   readonly stack: Stack
-  /** Creates a stream of reports. `feedIDs` is one id, several separated by commas, or a list. */
+  /**
+   * Creates a stream of reports. `feedIDs` is one id, several ids separated by commas, or a list of
+   * ids.
+   */
   createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
   /**
    * Iterates the reports of a feed between two times of observation, both included, in ascending
@@ -220,7 +224,7 @@ function createTimeRequest(
   }
 }
 
-/** The code for requests. A process loads it with its first request. */
+/** The code for requests. A process loads this code with its first request. */
 let requestsModule: typeof import('./request/requests.js') | undefined
 
 async function loadRequests(): Promise<typeof import('./request/requests.js')> {
@@ -261,7 +265,7 @@ function isReply(reply: unknown, { kind }: Call): boolean {
   return (reply as Reply | undefined)?.kind === kind
 }
 
-/** Names the plugin in an error. A caller that gives up gets the reason of its own signal. */
+/** Names the plugin in an error. If the caller has aborted the call, the error stays as it is. */
 function failure(thrown: unknown, plugin: string, call: Call): unknown {
   return call.signal.aborted
     ? thrown

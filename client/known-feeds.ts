@@ -33,8 +33,8 @@ type MainnetName =
 type TestnetName = 'BTC/USD' | 'ETH/USD' | 'LINK/USD' | 'SOL/USD'
 
 /*
- * Prices in US dollars, of version 3. Reports have no names and decimals, and the service may leave
- * them out.
+ * Prices in US dollars, of version 3. Reports contain no names and decimals, and the service may
+ * leave names and decimals out.
  *
  * Source: config/tokens.ts of github.com/gmx-io/gmx-synthetics, settings of deployed contracts with
  * the id and the decimals of each feed (always 18). Last changed on 2025-11-06 (commit
@@ -89,8 +89,8 @@ function feedsOf<Name extends string>(
 
 /**
  * Some well-known feeds by network and name, with ids and decimals: prices in US dollars, as of
- * 2026-11-23. The service adds and retires feeds. `listFeeds()` lists the feeds that you may read;
- * https://docs.chain.link/data-streams/crypto-streams lists all.
+ * 2026-11-23. The service adds and retires feeds. `listFeeds()` lists the feeds that you may read.
+ * https://docs.chain.link/data-streams/crypto-streams lists all feeds.
  *
  * @example
  * ```ts

@@ -1,10 +1,13 @@
 import type { OriginTraffic, StreamCounters, StreamMetrics } from './stream/stream-api.js'
 
-/** What a client has counted since it was made, over all its streams, those that have ended too. */
+/**
+ * The counts of a client since it was created, over all its streams. Streams that have ended are
+ * included.
+ */
 export interface ClientMetrics extends Readonly<StreamCounters> {
   /** Reports that could not be decoded. */
   readonly undecoded: number
-  /** What each origin has brought; those beyond 256 together, as `_OTHER`. */
+  /** The counts of each origin. Origins after the first 256 are counted together as `_OTHER`. */
   readonly origins: Readonly<Record<string, OriginTotals>>
   /** The metrics of each stream that has not ended. */
   readonly streams: readonly StreamMetrics[]
@@ -13,26 +16,26 @@ export interface ClientMetrics extends Readonly<StreamCounters> {
 /** The counts of one origin, over all streams. */
 export type OriginTotals = Readonly<Pick<OriginTraffic, (typeof originCounts)[number]>>
 
-/** Adds up what the streams of a client count. */
+/** Adds up the counts of a client's streams. */
 export interface Totals {
   countUndecoded(): void
-  /** Adds a stream. Returns a function to call once it has ended. */
+  /** Adds a stream. Returns a function to call once the stream has ended. */
   add(
     counters: Readonly<StreamCounters>,
     origins: ReadonlyMap<string, Readonly<OriginTraffic>>,
   ): () => void
-  /** Adds what an origin has brought to a stream that forgets it. */
+  /** Adds the counts of an origin that a stream no longer has. */
   addOrigin(origin: string, traffic: Readonly<OriginTraffic>): void
   read(): ClientMetrics
 }
 
 const originCounts = ['received', 'first', 'outOfOrder', 'verified', 'verificationFailed'] as const
-/** Origins that are told apart. */
+/** The most origins that are counted separately, so that the metrics stay small. */
 const MAX_ORIGINS = 256
-/** What others are called. */
+/** The name under which further origins are counted together. */
 const OTHER = '_OTHER'
 
-/** A stream's counts, all zero. */
+/** Makes the counters of a stream, all zero. */
 export function createCounters(): StreamCounters {
   return {
     accepted: 0,
@@ -61,7 +64,10 @@ export function createTotals(streams: () => readonly StreamMetrics[]): Totals {
   const names = new Set<string>()
   let undecoded = 0
 
-  /** An origin keeps its name, or else its counts would fall. */
+  /**
+   * Returns the name under which an origin is counted. An origin keeps its name, because its counts
+   * must not fall.
+   */
   function nameOf(origin: string): string {
     if (names.size < MAX_ORIGINS) names.add(origin)
     return names.has(origin) ? origin : OTHER

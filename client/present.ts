@@ -26,17 +26,17 @@ export const GRACE = 5000
 const TOLERANCE = 2000
 /** A report arrives about so many milliseconds after its time. */
 const DELAY = 500
-/** That delay varies by so many milliseconds. */
+/** The delay between the time of a report and its arrival varies by so many milliseconds. */
 const DELAY_SLACK = 2000
-/** A chain counts from so many reports on: fewer may be a coincidence. */
+/** A chain counts if it has at least so many reports: fewer may be a coincidence. */
 const CHAIN = 3
-/** The chains of an origin count from so many reports on, together. */
+/** The chains of an origin count if together they have at least so many reports. */
 const ALL_CHAINS = 5
 /** The delays of a chain may differ by so many milliseconds. */
 const STEADY = 4000
 /** Reports ahead of all other witnesses are not followed again for so many milliseconds. */
 const FOLLOW = 60_000
-/** Without a sure present, reports are followed again after so many milliseconds. */
+/** Reports are followed again after so many milliseconds, unless a date confirms the present. */
 const FOLLOW_INTERVAL = 600_000
 /** Milliseconds between two requests for a date. */
 const ASK_INTERVAL = 10_000
@@ -44,7 +44,7 @@ const ASK_INTERVAL = 10_000
 const MAX_ASKS = 3
 /** Milliseconds after the opening of a connection before a date is requested. */
 const ASK_DELAY = 2000
-/** An answer that took over twice so many milliseconds is ignored if there is a better one. */
+/** An answer that took over twice so many milliseconds is ignored if another date is known. */
 const MAX_SLACK = 5000
 const MAX_HOSTS = 16
 /** Dates before 2015 and after 2100 are ignored. */
@@ -207,7 +207,7 @@ export class Present {
     const step = wall - this.#wall
     if (step === 0) return
     if (Math.abs(step) <= TOLERANCE) {
-      // A small difference is taken over only if the wall clock is the source. Otherwise
+      // A small difference is taken over only if the wall clock is the source. Otherwise small
       // differences add up to a step.
       if (this.#source !== 'machine') return
       this.#wall = wall
@@ -220,7 +220,7 @@ export class Present {
       this.#dates.clear()
       this.#reports = undefined
     } else {
-      // The present goes on. It is more exact than reports that agreed with it.
+      // The old present stays as a witness. It is more exact than the reports that agreed with it.
       const carried: Witness = { source: 'reports', offset: this.#offset, slack: 0 }
       if (this.#reports === undefined || agree(this.#reports, carried)) this.#reports = carried
     }
@@ -364,8 +364,8 @@ export class Present {
 }
 
 /**
- * How much a witness supports another. Reports arrive after their time. Reports without other
- * support therefore support a later witness by a half.
+ * How much a witness supports another. Because reports arrive after their time, the true time may
+ * be later. So reports without other support give a later witness half their support.
  */
 function support(witness: Witness, other: Witness, alone: ReadonlySet<Witness>): number {
   if (agree(witness, other)) return 1

@@ -2,7 +2,10 @@ import type { Report } from '../report/report.js'
 
 /** Options of one request. */
 export interface RequestOptions {
-  /** Aborting it ends the request and its retries. The request rejects with the signal's reason. */
+  /**
+   * Aborting this signal ends the request and its retries. The request rejects with the signal's
+   * reason.
+   */
   readonly signal?: AbortSignal
 }
 
@@ -15,7 +18,7 @@ export interface Feed {
    * them for some feeds.
    */
   readonly name?: string
-  /** The number of decimals of its prices, 0 to 255, for `formatPrice`. */
+  /** The number of decimals of the feed's prices, 0 to 255, for `formatPrice`. */
   readonly decimals?: number
   /** The priced asset: `ETH`. */
   readonly asset?: string
@@ -32,10 +35,14 @@ export type ReportsPage<Data = unknown> = Report<Data>[] & {
 /** Reports of several feeds, in the order of the request. */
 export type ReportsBulk<Data = unknown> = Report<Data>[] & {
   /**
-   * The feeds without a report: the service had none, `errors` says why, or a plugin dropped it.
+   * The feeds without a report. Either the service had none, the report was left out (`errors` says
+   * why), or a plugin dropped it.
    */
   readonly missing: readonly string[]
-  /** The reasons for left out reports: unreadable, of another feed, or two of one feed. */
+  /**
+   * Why reports were left out. A report is left out if it is unreadable or of another feed, or if
+   * there are two reports of one feed.
+   */
   readonly errors: readonly Error[]
 }
 
@@ -52,8 +59,8 @@ export interface Rest<Data = unknown> {
     options?: RequestOptions,
   ): Promise<Report<Data>>
   /**
-   * Fetches at most `limit` reports of a feed from a time on, ascending. The service has a limit,
-   * too.
+   * Fetches at most `limit` reports of a feed from a time on, in ascending order. The service may
+   * return fewer: it has its own limit.
    */
   getReportsPage(
     feedID: string,
@@ -71,7 +78,7 @@ export interface Rest<Data = unknown> {
 
 /** The successful answer to a request. Other answers are thrown as errors. */
 export interface RequestReply {
-  /** Distinguishes it from the reply to the upgrade of a stream. */
+  /** Distinguishes this reply from the reply that opens a stream. */
   readonly kind: 'request'
   /** The HTTP status, 200 to 299. With 206 the answer is incomplete. */
   readonly status: number

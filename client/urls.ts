@@ -1,7 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import { checkText } from '../core/options.js'
 
-/** Checks a URL: one of the schemes, no user name, no password, no query, no fragment. */
+/** Checks a URL. It must have one of the schemes, and no user name, password, query or fragment. */
 export function checkURL(field: string, value: unknown, schemes: readonly string[]): string {
   const text = checkText(field, value)
   let url: URL

@@ -1,7 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import type { Bytes } from './crypto.js'
 
-/** Reads a 32-byte key from 64 hexadecimal digits, which a line break may follow. */
+/** Reads a 32-byte key from 64 hexadecimal digits. White space at the end is ignored. */
 export function parseKey(field: string, given: unknown): Uint8Array {
   const value = typeof given === 'string' ? given.trimEnd() : ''
   if (!/^[0-9a-f]{64}$/i.test(value))
@@ -11,12 +11,12 @@ export function parseKey(field: string, given: unknown): Uint8Array {
   )
 }
 
-/** The hexadecimal digits of a key. */
+/** Returns the hexadecimal digits of a key. */
 export function formatKey(key: Uint8Array): string {
   return Array.from(key, byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Shortens a key for an error: it may be a secret key, given by mistake. */
+/** Shortens a key for an error message, because the key may be a secret key given by mistake. */
 export function shownKey(key: string): string {
   return `${key.slice(0, 8)}…`
 }
@@ -26,12 +26,12 @@ const nameOfBytes = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )?.get as () => string | undefined
 
-/** True for a Uint8Array of any realm, and for its subclasses. */
+/** Tells whether a value is a Uint8Array, or an instance of a subclass, of any realm. */
 export function isBytes(value: unknown): value is Uint8Array {
   return nameOfBytes.call(value) === 'Uint8Array'
 }
 
-/** A Uint8Array of `length` bytes; of any length where none is given. */
+/** Checks that a value is a Uint8Array. Checks its length only if `length` is given. */
 export function checkBytes(field: string, value: unknown, length?: number): Uint8Array {
   if (!isBytes(value) || (length !== undefined && value.byteLength !== length))
     throw new ValidationError(
@@ -40,7 +40,7 @@ export function checkBytes(field: string, value: unknown, length?: number): Uint
   return value
 }
 
-/** The largest number of arguments of one call. */
+/** How many bytes one call of `String.fromCharCode` gets: engines limit the arguments of a call. */
 const CHUNK = 8192
 
 /** Encodes bytes as base64 with the standard alphabet and padding, as Go’s encoding/json does. */
@@ -52,8 +52,8 @@ export function encodeBase64(bytes: Uint8Array): string {
 }
 
 /**
- * Decodes base64; undefined for any other text. Skips line breaks, as Go does. Unused bits of the
- * last digit must be zero.
+ * Decodes base64. Returns undefined for any other text. Skips line breaks, as Go does. Unused bits
+ * of the last digit must be zero.
  */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const digits = text.replace(/[\r\n]/g, '')

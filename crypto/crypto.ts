@@ -2,20 +2,21 @@ import { ValidationError } from '../core/errors.js'
 import { loadWebCrypto } from '../platform/webcrypto.js'
 
 /**
- * Bytes that no other thread can change. (In TypeScript 5.7 and later, `Uint8Array<ArrayBuffer>`.)
+ * Bytes that no other thread can change, because their buffer is not shared. In TypeScript 5.7 and
+ * later this type is `Uint8Array<ArrayBuffer>`.
  */
 export type Bytes = Uint8Array & { readonly buffer: ArrayBuffer }
 
 /**
- * The part of WebCrypto that this library uses. `globalThis.crypto` or any other provider can
- * replace the default one.
+ * The part of WebCrypto that this library uses. You can pass `globalThis.crypto` or any other
+ * provider in place of the default provider.
  */
 export interface WebCrypto {
-  /** The operations that are used, as the standard has them. */
+  /** The operations that this library uses, as the standard defines them. */
   readonly subtle: {
     /** Computes the SHA-256 of the data. */
     digest(algorithm: 'SHA-256', data: Bytes): Promise<ArrayBuffer>
-    /** Makes a key of its bytes. */
+    /** Imports a key from its bytes. */
     importKey(
       format: 'raw',
       key: Bytes,
@@ -23,11 +24,11 @@ export interface WebCrypto {
       extractable: boolean,
       usages: ('sign' | 'encrypt' | 'decrypt')[],
     ): Promise<WebCryptoKey>
-    /** Computes the HMAC of the data, with the hash of the key. */
+    /** Computes the HMAC of the data with the hash function that the key was imported for. */
     sign(algorithm: 'HMAC', key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
-    /** Encrypts the data, with the tag at its end. */
+    /** Encrypts the data and appends the tag. */
     encrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
-    /** Decrypts what `encrypt` made; rejects where the tag is wrong. */
+    /** Decrypts the output of `encrypt`. Rejects if the tag is wrong. */
     decrypt(algorithm: AesGcm, key: WebCryptoKey, data: Bytes): Promise<ArrayBuffer>
   }
   /** Fills the array with random bytes and returns it. */
@@ -44,15 +45,15 @@ export interface AesGcm {
 
 /** A key of a provider. */
 export interface WebCryptoKey {
-  /** What the key is for: `secret`, of all that are made here. */
+  /** The type of the key. Every key that this library imports has the type `secret`. */
   readonly type: string
 }
 
 let provider: Promise<WebCrypto> | undefined
 
 /**
- * Returns the default provider: @peculiar/webcrypto on Node, elsewhere the platform's. Loads it at
- * the first call.
+ * Returns the default provider: @peculiar/webcrypto on Node, and the platform's WebCrypto
+ * elsewhere. The first call loads the provider.
  */
 export function defaultCrypto(): Promise<WebCrypto> {
   provider ??= loadWebCrypto().then(loaded => {

@@ -7,15 +7,15 @@ export interface KeyPair {
   /** The key to give to others. */
   readonly publicKey: string
   /**
-   * The key that opens what is sealed to the public one. It is not enumerable, so that logs do not
-   * show it.
+   * The key that opens messages sealed to the public key. This property is not enumerable, so that
+   * logs do not show the key.
    */
   readonly secretKey: string
 }
 
 /**
- * The top bit of the last byte: zero in a public key of X25519, ignored in a secret key (RFC 7748,
- * section 5).
+ * The top bit of the last byte marks a secret key here. The bit is zero in a public key of X25519
+ * and ignored in a secret key (RFC 7748, section 5).
  */
 const SECRET_BIT = 0x80
 const LAST = 31
@@ -23,7 +23,7 @@ const LAST = 31
 /** Makes a key pair for a caller or an enclave, or the pair of a given secret key. */
 export function createKeys(secretKey?: string): KeyPair {
   const keys = boxKeys(secretKey === undefined ? undefined : parseKey('secretKey', secretKey))
-  // Marks the secret key, so that `parsePublicKey` recognises it.
+  // Marks the secret key, so that `parsePublicKey` can reject it.
   if (secretKey === undefined) keys.secretKey[LAST] = (keys.secretKey[LAST] ?? 0) | SECRET_BIT
   const pair = { publicKey: formatKey(keys.publicKey) } as KeyPair
   return Object.freeze(

@@ -12,16 +12,17 @@ import {
 
 /** An X25519 key pair. */
 export interface BoxKeys {
-  /** 32 bytes. */
+  /** The public key, 32 bytes. */
   readonly publicKey: Uint8Array
-  /** 32 bytes. */
+  /** The secret key, 32 bytes. */
   readonly secretKey: Uint8Array
 }
 
 /**
- * The points of low order on the curve and on its twist: 0, 1 and p - 1, the two of order 8, and p
- * and p + 1, which RFC 7748 reads as 0 and 1. With them every secret key yields the same shared
- * secret, zero (RFC 7748, section 6.1), so everybody can open a box sealed to one of them.
+ * The points of low order on the curve and on its twist. They are 0, 1, p - 1 and the two points of
+ * order 8. The list also has p and p + 1, which RFC 7748 reads as 0 and 1. Every secret key yields
+ * the same shared secret, zero, with such a point (RFC 7748, section 6.1). So everybody can open a
+ * box sealed to a point of low order.
  */
 const LOW_ORDER: ReadonlySet<string> = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -33,10 +34,10 @@ const LOW_ORDER: ReadonlySet<string> = new Set([
   'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ])
 
-/** False for a wrong number of bytes, and for a point of low order. */
+/** Tells whether a key has the right length and is not a point of low order. */
 export function isPublicKey(key: Uint8Array): boolean {
   if (key.byteLength !== nacl.box.publicKeyLength) return false
-  // The top bit is not part of the number.
+  // The top bit is not part of the number, so this clears it before the comparison.
   return !LOW_ORDER.has(formatKey(key.map((byte, at) => (at === 31 ? byte & 0x7f : byte))))
 }
 
@@ -50,8 +51,8 @@ export function checkBoxPublicKey(field: string, key: unknown): Uint8Array {
 }
 
 /**
- * Makes a fresh key pair, or the pair of a given secret key. A secret key of zeros is one that was
- * wiped: `secretKey.fill(0)`.
+ * Makes a fresh key pair, or the pair of a given secret key. Wipe a pair with `secretKey.fill(0)`:
+ * `importKey` treats a secret key of zeros as wiped.
  */
 export function boxKeys(secretKey?: Uint8Array): BoxKeys {
   if (secretKey !== undefined) return nacl.box.keyPair.fromSecretKey(secretKey)
@@ -62,7 +63,7 @@ export function boxKeys(secretKey?: Uint8Array): BoxKeys {
   return { publicKey: pair.publicKey, secretKey: exported }
 }
 
-/** The platform's own keys, by their bytes. */
+/** Caches the platform's key objects. Each is found by the byte array of its secret key. */
 const imported = new WeakMap<Uint8Array, X25519Key>()
 
 function importKey(secretKey: Uint8Array): X25519Key | undefined {
@@ -75,7 +76,9 @@ function importKey(secretKey: Uint8Array): X25519Key | undefined {
   return key
 }
 
-/** The untyped part of the library that is used: HSalsa20, which makes a key of a product. */
+/**
+ * HSalsa20, which derives a key from a product. The library has it, but does not declare its type.
+ */
 const { crypto_core_hsalsa20: hsalsa20 } = (
   nacl as unknown as {
     readonly lowlevel: {
@@ -92,8 +95,8 @@ const HSALSA20_INPUT = new Uint8Array(16)
 const HSALSA20_CONSTANT = Uint8Array.from('expand 32-byte k', char => char.charCodeAt(0))
 
 /**
- * NaCl's shared key of two parties, as `nacl.box.before` computes it: by the platform's X25519
- * where it has one.
+ * Computes NaCl's shared key of two parties, with the same result as `nacl.box.before`. Uses the
+ * platform's X25519 if it has one.
  */
 export function sharedKey(other: Uint8Array, secretKey: Uint8Array): Uint8Array {
   const native = importKey(secretKey)
@@ -121,9 +124,9 @@ function openWith(key: Uint8Array, boxed: Uint8Array, nonce: Uint8Array): Uint8A
 }
 
 /**
- * Makes an anonymous box, as libsodium's crypto_box_seal does: only the recipient can open it, and
- * it does not identify the sender. Layout: a fresh public key (32 bytes), then the box with the
- * nonce BLAKE2b-192(fresh key ‖ recipient).
+ * Makes an anonymous box, as libsodium's crypto_box_seal does. Only the recipient can open the box,
+ * and the box does not identify the sender. Layout: a fresh public key (32 bytes), then the box
+ * with the nonce BLAKE2b-192(fresh key ‖ recipient).
  */
 export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
   checkBoxPublicKey('recipient', recipient)
@@ -132,8 +135,8 @@ export function seal(message: Uint8Array, recipient: Uint8Array): Uint8Array {
 }
 
 /**
- * A fresh public key, and what its secret key shares with the recipient. Nobody needs the secret
- * key again.
+ * Makes a fresh key pair for one box. Returns its public key, and the shared key of its secret key
+ * and the recipient. Drops the secret key, because nobody needs it again.
  */
 function freshKey(recipient: Uint8Array): { publicKey: Uint8Array; key: Uint8Array } {
   const pair = generateX25519()
@@ -146,7 +149,9 @@ function freshKey(recipient: Uint8Array): { publicKey: Uint8Array; key: Uint8Arr
   return { publicKey, key }
 }
 
-/** Opens an anonymous box; undefined if it was sealed to another key or changed. */
+/**
+ * Opens an anonymous box. Returns undefined if the box was sealed to another key or was changed.
+ */
 export function openSealed(sealed: Uint8Array, keys: BoxKeys): Uint8Array | undefined {
   if (sealed.byteLength < nacl.box.publicKeyLength + nacl.box.overheadLength) return undefined
   const sender = sealed.subarray(0, nacl.box.publicKeyLength)
@@ -160,8 +165,8 @@ function sealNonce(sender: Uint8Array, recipient: Uint8Array): Uint8Array {
 }
 
 /**
- * Makes NaCl's box, which only the recipient can open and only the sender can make. Layout: a fresh
- * nonce, then the box.
+ * Makes NaCl's box. Only the recipient can open the box, and only the sender can make it. Layout: a
+ * fresh nonce, then the box.
  */
 export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys): Uint8Array {
   checkBoxPublicKey('recipient', recipient)
@@ -169,7 +174,7 @@ export function box(message: Uint8Array, recipient: Uint8Array, sender: BoxKeys)
   return concat(nonce, sealWith(sharedKey(recipient, sender.secretKey), message, nonce))
 }
 
-/** Opens a box; undefined if another sender made it or it was changed. */
+/** Opens a box. Returns undefined if another sender made the box or if it was changed. */
 export function openBox(
   boxed: Uint8Array,
   sender: Uint8Array,

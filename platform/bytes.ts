@@ -1,20 +1,21 @@
-// Bytes and text with Buffer. These functions return Buffers, and change only Buffers of their own.
+// Functions for bytes and text that use Buffer. Most return Buffers. They change only Buffers that
+// they have created.
 
 import { TextEncoder } from './globals.js'
 
-/** The first bytes of a buffer. */
+/** Returns a view of the first `length` bytes of a buffer. */
 export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
   return Buffer.from(buffer, 0, length)
 }
 
 const encoder = new TextEncoder()
 
-/** Writes text as UTF-8 to the start of bytes, up to their length. */
+/** Writes text as UTF-8 to the start of `bytes`. Text that does not fit is left out. */
 export function writeText(bytes: Uint8Array, text: string): void {
   encoder.encodeInto(text, bytes)
 }
 
-/** Reads ASCII characters, from one index to before another. */
+/** Reads the ASCII characters from index `from` to before index `to`. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   return (bytes as Buffer).toString('latin1', from, to)
 }
@@ -24,14 +25,15 @@ export function copyBytes(bytes: Uint8Array): Uint8Array {
   return Buffer.from(bytes)
 }
 
-/** Compares a copy with other bytes. */
+/** Compares bytes with other bytes. `copy` must come from `copyBytes`. */
 export function isSame(copy: Uint8Array, other: Uint8Array): boolean {
   return (copy as Buffer).equals(other)
 }
 
 /** Decodes hexadecimal digits. */
 export function fromHex(digits: string): Uint8Array {
-  // Not a Buffer: under jsdom a Buffer is of another realm, and packages reject it.
+  // The result is not a Buffer: under jsdom a Buffer belongs to another realm, and packages reject
+  // it.
   return new Uint8Array(Buffer.from(digits, 'hex'))
 }
 

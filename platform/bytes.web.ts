@@ -1,18 +1,18 @@
 let encoder: InstanceType<typeof TextEncoder> | undefined
 let decoder: InstanceType<typeof TextDecoder> | undefined
 
-/** The first bytes of a buffer. */
+/** Returns a view of the first `length` bytes of a buffer. */
 export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
   return new Uint8Array(buffer, 0, length)
 }
 
-/** Writes text as UTF-8 to the start of bytes, up to their length. */
+/** Writes text as UTF-8 to the start of `bytes`. Text that does not fit is left out. */
 export function writeText(bytes: Uint8Array, text: string): void {
   encoder ??= new TextEncoder()
   encoder.encodeInto(text, bytes)
 }
 
-/** Reads ASCII characters, from one index to before another. */
+/** Reads the ASCII characters from index `from` to before index `to`. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   decoder ??= new TextDecoder()
   return decoder.decode(bytes.subarray(from, to))
@@ -23,7 +23,7 @@ export function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes)
 }
 
-/** Compares a copy with other bytes. */
+/** Compares bytes with other bytes. `copy` must come from `copyBytes`. */
 export function isSame(copy: Uint8Array, other: Uint8Array): boolean {
   if (copy.length !== other.length) return false
   for (let at = 0; at < copy.length; at++) if (copy[at] !== other[at]) return false

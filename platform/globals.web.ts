@@ -3,7 +3,9 @@ export const TextDecoder: typeof globalThis.TextDecoder = globalThis.TextDecoder
 /** Encodes text as UTF-8. */
 export const TextEncoder: typeof globalThis.TextEncoder = globalThis.TextEncoder
 
-/** Whether sockets can be opened by hand, through proxies and over TLS of one's own. */
+/**
+ * Whether the platform lets the library open sockets itself, through proxies and with custom TLS.
+ */
 export const opensSockets: boolean = false
 
 const tasks: (() => void)[] = []
@@ -11,7 +13,7 @@ let port: { postMessage(message: unknown): void } | null | undefined
 
 /** Runs a task in the next iteration of the event loop. */
 export function setImmediate(task: () => void): void {
-  // A message is not delayed, unlike a timer: 4 ms, or a second in a hidden page.
+  // A message is not delayed. A timer is delayed by 4 ms, or by a second in a hidden page.
   if (port === undefined) port = openChannel()
   if (port === null) setTimeout(task, 0)
   else {
@@ -20,11 +22,14 @@ export function setImmediate(task: () => void): void {
   }
 }
 
-/** Null if the platform has no channel, or a channel that throws, like Next's edge. */
+/**
+ * Opens a message channel. Null if the platform has no channel, or its channel throws, as in Next's
+ * edge runtime.
+ */
 function openChannel(): { postMessage(message: unknown): void } | null {
   try {
     const { port1, port2 } = new MessageChannel()
-    // On Node, an open port would keep the process alive.
+    // On Node, an open port would keep the process alive, so it is held only while tasks wait.
     const held: { ref?(): void; unref?(): void } = port1 as object
     Object.assign(port1, {
       onmessage() {
@@ -43,7 +48,7 @@ function openChannel(): { postMessage(message: unknown): void } | null {
   }
 }
 
-/** The platform's fetch; undefined if the platform lacks it. */
+/** Finds the platform's fetch. Undefined if the platform lacks it. */
 export async function findFetch(): Promise<typeof fetch | undefined> {
   return globalThis.fetch
 }

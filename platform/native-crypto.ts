@@ -1,4 +1,4 @@
 import { webcrypto } from 'node:crypto'
 
-/** The platform's own WebCrypto. Other providers leave copies of keys and texts in memory. */
+/** The platform's own WebCrypto. Other implementations leave copies of keys and texts in memory. */
 export const nativeCrypto: unknown = webcrypto

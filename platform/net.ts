@@ -1,5 +1,5 @@
-// Node's functions for proxies and custom TLS. They are values, because the build follows
-// re-exports.
+// Node's functions for proxies and custom TLS. They are declared as values, not re-exported,
+// because the build follows re-exports.
 import crypto from 'node:crypto'
 import events from 'node:events'
 import http from 'node:http'

@@ -1,6 +1,6 @@
 import crypto from 'node:crypto'
 
-/** SHA-256 of text or bytes, in lower-case hexadecimal digits. */
+/** SHA-256 of text or bytes. The results are lower-case hexadecimal digits. */
 export interface Sha256 {
   /** The hash of the data. */
   hash(data: string | Uint8Array): string
@@ -9,8 +9,8 @@ export interface Sha256 {
 }
 
 /**
- * Node's own, which takes a third of the time of WebCrypto; undefined where the platform has
- * WebCrypto alone.
+ * Node's own SHA-256, which takes a third of the time of WebCrypto. Undefined on platforms that
+ * have only WebCrypto.
  */
 export const sha256: Sha256 | undefined = {
   hash: data => crypto.createHash('sha256').update(data).digest('hex'),

@@ -1,4 +1,4 @@
 import type { Sha256 } from './sha256.js'
 
-/** Undefined: the platform has WebCrypto alone. */
+/** Undefined, because the platform has only WebCrypto. */
 export const sha256: Sha256 | undefined = undefined

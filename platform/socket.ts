@@ -9,40 +9,43 @@ import { connectionsOf, FastSocket } from './node/fast-socket.js'
 export interface Upgrade {
   /** Absolute, `ws:` or `wss:`. */
   readonly url: string
-  /** The headers to send, the signature among them. */
+  /** The headers to send, including the signature. */
   readonly headers: Headers
-  /** Offer permessage-deflate. */
+  /** Whether to offer permessage-deflate. */
   readonly compression: boolean
-  /** A longer message closes the connection. */
+  /** The most bytes of a message. A longer message closes the connection. */
   readonly maxMessageBytes: number
   /**
-   * Where the stream goes on, for what can bring reports of the past: one object for all
-   * connections of a stream.
+   * The cursors from which the stream resumes, for a `connect` that can deliver earlier reports.
+   * All connections of a stream get the same object.
    */
   readonly cursors?: ResumedCursors
 }
 
-/** Where a stream with cursors goes on. */
+/** The cursors from which a stream resumes. */
 export interface ResumedCursors {
   /**
-   * The time up to which a feed's reports were taken before the stream began, in the feed's unit.
+   * The time up to which a feed's reports were acknowledged before the stream began, in the feed's
+   * unit; undefined without a cursor.
    */
   get(feedID: string): number | undefined
 }
 
 /** The events of a connection. `ended` is called last, exactly once. */
 export interface SocketEvents {
-  /** The upgrade was accepted; the headers of the answer, where the platform shows them. */
+  /**
+   * The upgrade was accepted. `headers` are the headers of the answer, if the platform shows them.
+   */
   opened(headers?: Headers): void
-  /** A message, text or binary: the bytes are valid until the call returns. */
+  /** A text or binary message arrived. Its bytes are valid until the call returns. */
   message(data: Uint8Array): void
   /** A ping or pong arrived. */
   alive(): void
   /** The upgrade was answered with a status other than 101. */
   refused(status: number, headers: Headers, body: Uint8Array): void
   /**
-   * The connection has ended, with its close code (1006 without one) and what failed, if anything
-   * did.
+   * The connection has ended. `closeCode` is its close code, or 1006 if there was none. `error`
+   * says what failed, if anything failed.
    */
   ended(closeCode: number, error: Error | undefined): void
 }
@@ -50,26 +53,26 @@ export interface SocketEvents {
 /** A connection. Every method may be called at any time, any number of times. */
 export interface Socket {
   /**
-   * Sends a ping, which the other side has to answer. Without it, a dead connection is not noticed
-   * until its feeds are stale.
+   * Sends a ping, which the other side must answer. Without this method, a half-open connection is
+   * noticed only when its feeds are stale.
    */
   ping?(): void
   /** Sends an unsolicited pong, which needs no answer. */
   pong?(): void
   /**
-   * Stops reading until `resume`, so that the other side has to wait; messages that were read
-   * already may still come. Without these two, a stream cannot pause a connection whose reports are
-   * read too slowly.
+   * Stops reading until `resume` is called, so that the other side must wait. Messages that were
+   * read before may still arrive. Without `pause` and `resume`, a stream cannot pause a connection
+   * if its reports are read too slowly.
    */
   pause?(): void
-  /** Reads on after `pause`. */
+  /** Resumes reading after `pause`. */
   resume?(): void
   /**
-   * Stops reading until the next iteration of the event loop, so that other connections are read as
-   * well.
+   * Stops reading until the next iteration of the event loop, so that other connections are read
+   * too.
    */
   rest?(): void
-  /** Starts the close handshake; the connection ends when the other side has answered it. */
+  /** Starts the close handshake. The connection ends when the other side has answered. */
   close(): void
   /** Ends the connection at once. */
   terminate(): void
@@ -79,22 +82,25 @@ export interface Socket {
 export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket>
 
 /**
- * Node's http takes any stream, and its sockets read into one buffer. Bun and Deno have sockets for
- * ws alone.
+ * FastSocket needs Node: there, http accepts any stream, and sockets can read into one buffer. The
+ * sockets of Bun and Deno work only with ws itself.
  */
 const { bun, deno } = globalThis.process.versions
 const canBeFast = bun === undefined && deno === undefined
 
-/** Opens the socket of Node that a WebSocket runs over. */
+/** Opens the Node socket for a WebSocket. */
 export type OpenSocket = (signal: AbortSignal) => Promise<unknown>
 
-/** How the form for Node opens a WebSocket. */
+/** Options for opening a WebSocket. Only the form for Node uses them. */
 export interface SocketOptions {
-  /** How much of the body of a refused upgrade is read, and how long. */
+  /**
+   * The limits for reading the body of a refused upgrade: how many bytes are read, and for how many
+   * milliseconds.
+   */
   readonly refusal: { readonly bytes: number; readonly ms: number }
-  /** Read messages before ws. */
+  /** Whether messages are read by FastSocket, before ws. */
   readonly isFast: boolean
-  /** @default a socket as ws opens it */
+  /** Opens the socket. @default a socket as ws opens it */
   readonly openSocket?: OpenSocket | undefined
 }
 
@@ -105,7 +111,7 @@ export type OpenWebSocket = (
   options: SocketOptions,
 ) => Promise<Socket>
 
-/** Loads ws. If a bundle can't, no other attempt will help. */
+/** Loads ws. If a bundle can't load ws, retrying does not help, so it throws ValidationError. */
 async function loadWebSocket(): Promise<typeof import('ws').WebSocket> {
   try {
     const { WebSocket } = await import('ws')
@@ -134,7 +140,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     perMessageDeflate: compression,
     maxPayload: maxMessageBytes,
     followRedirects: false,
-    // The intake checks each byte of a message.
+    // The client's intake checks each byte of a message, so ws need not.
     skipUTF8Validation: true,
     createConnection: connectionsOf({
       isSecure: url.startsWith('wss:'),
@@ -241,7 +247,7 @@ function headersOf(response: IncomingMessage): Headers {
     try {
       headers.append(response.rawHeaders[index] as string, response.rawHeaders[index + 1] as string)
     } catch {
-      // Its name or value breaks the standard's rules, so it is none that we read.
+      // The header's name or value breaks the standard's rules. The client reads no such header.
     }
   }
   return headers

@@ -7,8 +7,8 @@ const ABNORMAL = 1006
 const TOO_LONG = 1009
 
 /**
- * Opens a connection through the platform's WebSocket, which sends no headers and no pings, and
- * does not say why it fails.
+ * Opens a connection through the platform's WebSocket. This WebSocket sends no headers and no
+ * pings, and does not say why it fails.
  */
 export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade, events) {
   const socket = createWebSocket(upgrade)
@@ -39,7 +39,8 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade
   return {
     close: () => socket.close(1000),
     terminate() {
-      // The handshake goes on without us: the platform knows no other way.
+      // The close handshake continues in the background, because the platform cannot end a
+      // connection at once.
       socket.close()
       queueMicrotask(() => end(ABNORMAL))
     },
@@ -50,7 +51,7 @@ function createWebSocket({ url, headers }: Upgrade): WebSocket {
   if (globalThis.WebSocket === undefined)
     throw new ValidationError('connect is required: this platform has no WebSocket')
   const token = /^Bearer (.+)$/.exec(headers.get('authorization') ?? '')?.[1]
-  // A browser says for itself what it is.
+  // A browser sets its own User-Agent.
   const names = [...headers.keys()].filter(
     name => name !== 'user-agent' && (name !== 'authorization' || token === undefined),
   )
@@ -62,8 +63,9 @@ function createWebSocket({ url, headers }: Upgrade): WebSocket {
 }
 
 /**
- * The one header that a browser lets be set is that of subprotocols: a token is handed over as one,
- * as to Kubernetes, and so is in no URL. The server answers with the other.
+ * A page can set only one header of a WebSocket: the subprotocols. So the token is sent as a
+ * subprotocol, as Kubernetes does it, and appears in no URL. The server answers with the other
+ * subprotocol, `sluice`.
  */
 function protocolsOf(token: string): string[] {
   const digits = btoa(token).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')

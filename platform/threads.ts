@@ -3,11 +3,13 @@ import host from 'node:process'
 import { pathToFileURL } from 'node:url'
 import { parentPort, Worker } from 'node:worker_threads'
 
-/** A thread that was started: of Node, or a worker of the web. */
+/** A thread that was started: a thread of Node, or a web worker. */
 export interface Thread {
   postMessage(message: unknown): void
   terminate(): unknown
-  /** Keeps the process alive, and `unref` ends that; only Node's threads have both. */
+  /**
+   * Keeps the process alive until `unref` is called. Only Node's threads have `ref` and `unref`.
+   */
   ref?(): void
   unref?(): void
 }
@@ -16,10 +18,9 @@ export interface Thread {
 export const countCores: () => number = availableParallelism
 
 /**
- * Whether this module is in its own file. A bundler moves the module into another file, beside
- * which no program of this package lies: a file with such a name there is a stranger's. Some
- * bundlers write the module's first path into the bundle, so the JavaScript engine is asked for the
- * file.
+ * Whether this module is in its own file. A bundler moves the module into another file. A file with
+ * the name of the thread's program near that file would belong to someone else. Some bundlers write
+ * the module's original path into the bundle, so the JavaScript engine is asked for the real file.
  */
 function isInPlace(): boolean {
   const url = import.meta.url
@@ -35,15 +36,17 @@ function isInPlace(): boolean {
 }
 
 /**
- * Starts a thread that recovers signers. Undefined if the program has no file, as in a bundle, or
- * if the platform allows no more threads, as under Node's permissions.
+ * Starts a thread that recovers signers. Undefined if the thread's program is not in a file, as in
+ * a bundle. Also undefined if the platform allows no thread, for example because of Node's
+ * permissions.
  */
 export function startRecoveryThread(): Thread | undefined {
   if (!isInPlace()) return undefined
   const program = new URL(/* webpackIgnore: true */ '../plugins/verify/thread.js', import.meta.url)
   try {
     return new Worker(program, {
-      // Node passes its own arguments on, and a program in a file can't have --input-type.
+      // Node passes its own arguments on to the thread, but a program in a file can't have
+      // --input-type.
       ...(host.execArgv.some(each => each.startsWith('--input-type')) && { execArgv: [] }),
     })
   } catch {
@@ -52,8 +55,8 @@ export function startRecoveryThread(): Thread | undefined {
 }
 
 /**
- * In a thread, receives the messages of its owner, each with a function that answers. In the main
- * thread it does nothing.
+ * In a thread, receives the owner's messages. `onMessage` gets each message, and a function that
+ * answers it. In the main thread this does nothing.
  */
 export function receive(onMessage: (message: unknown, answer: Answer) => void): void {
   const port = parentPort

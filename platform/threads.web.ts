@@ -5,14 +5,14 @@ export const countCores = (): number =>
   (globalThis as { navigator?: { hardwareConcurrency?: number } }).navigator?.hardwareConcurrency ??
   1
 
-/** Undefined: a worker of the web needs a file that the user's bundler knows. */
+/** Returns undefined, because a web worker needs a file that the user's bundler knows. */
 export function startRecoveryThread(): Thread | undefined {
   return undefined
 }
 
 /**
- * In a worker, receives the messages of its owner, each with a function that answers. In a page it
- * does nothing.
+ * In a worker, receives the owner's messages. `onMessage` gets each message, and a function that
+ * answers it. In a page this does nothing.
  */
 export function receive(
   onMessage: (message: unknown, answer: (answer: unknown) => void) => void,

@@ -1,7 +1,10 @@
 import type { KeyObject } from 'node:crypto'
 import { createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto'
 
-/** A secret key outside the JavaScript heap. The platform wipes it when nothing refers to it. */
+/**
+ * A secret key outside the JavaScript heap. The platform wipes it when nothing refers to it any
+ * more.
+ */
 export interface X25519Key {
   /** The kind of key: `private`. */
   readonly type: string
@@ -10,7 +13,7 @@ export interface X25519Key {
 /** The bytes before a 32-byte secret key in PKCS #8. */
 const PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
 
-/** Makes a key pair; undefined if the platform refuses, as in FIPS mode. */
+/** Makes a key pair. Undefined if the platform refuses, for example in FIPS mode. */
 export function generateX25519(): { publicKey: Uint8Array; key: X25519Key } | undefined {
   try {
     const { publicKey, privateKey } = generateKeyPairSync('x25519')
@@ -21,7 +24,7 @@ export function generateX25519(): { publicKey: Uint8Array; key: X25519Key } | un
   }
 }
 
-/** Imports a 32-byte secret key; undefined if the platform refuses. */
+/** Imports a 32-byte secret key. Undefined if the platform refuses it. */
 export function importX25519(secretKey: Uint8Array): X25519Key | undefined {
   const bytes = Buffer.concat([PREFIX, secretKey])
   try {
@@ -42,7 +45,7 @@ export function exportX25519(key: X25519Key): Uint8Array {
 }
 
 /**
- * Multiplies a secret key with a public key; undefined if the platform refuses or the product is
+ * Multiplies a secret key by a public key. Undefined if the platform refuses, or if the product is
  * zero.
  */
 export function multiplyX25519(key: X25519Key, other: Uint8Array): Uint8Array | undefined {

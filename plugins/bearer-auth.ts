@@ -5,7 +5,10 @@ import { readOptions, type Schema } from '../core/options.js'
 
 /** Options of `bearerAuth`. */
 export interface BearerAuthOptions {
-  /** The token; or a function that returns it. The function is called before each attempt, so that it can replace an expired token. */
+  /**
+   * The token, or a function that returns it. The function is called before each attempt, so that
+   * it can replace an expired token.
+   */
   readonly token: string | (() => string | Promise<string>)
 }
 
@@ -15,8 +18,9 @@ const schema = {
 } satisfies Schema<BearerAuthOptions>
 
 /**
- * Sends a token with every attempt, for a gateway in place of the service. A browser sends that of a stream as a subprotocol, since
- * its WebSocket has no other header. It stands below `retry`.
+ * Sends a token with every attempt, for a gateway that is used instead of the service. In a
+ * browser, the token of a stream is sent as a subprotocol, since a browser's WebSocket can't set
+ * other headers. The plugin stands below `retry`.
  */
 export function bearerAuth(options: BearerAuthOptions): Plugin<never> {
   const { token } = readOptions('bearerAuth', options, schema)

@@ -7,8 +7,9 @@ import { provideSeen, seenIn } from '../report/seen-times.js'
 /** Options of `dedup`. */
 export interface DedupOptions {
   /**
-   * How many of the newest observations of each feed are remembered exactly, at least, at 8 bytes each (16, of feeds in
-   * milliseconds). Older observations are remembered as runs of reports each of which begins where the one before ended.
+   * At least this many of the newest observations of each feed are remembered exactly. An
+   * observation takes 8 bytes, or 16 if its feed counts in milliseconds. Older observations are
+   * remembered only as runs. In a run, each report begins where the report before it ended.
    * @default 512
    */
   readonly window?: number
@@ -19,10 +20,12 @@ const schema = {
 } satisfies Schema<DedupOptions>
 
 /**
- * Delivers each report once, however many duplicates arrive and in whatever order. Feed and time of observation identify a
- * report. A report that comes out of order is no duplicate: it is delivered.
+ * Delivers each report once, however many duplicates arrive and in whatever order. The feed and the
+ * time of observation identify a report. A report that arrives out of order is not a duplicate, and
+ * is delivered.
  *
- * Two reports of one observation with different values are a `conflict`; the first of them is delivered.
+ * Two reports of one observation with different contents cause a `conflict` event. Only the first
+ * report is delivered.
  */
 export function dedup(options?: DedupOptions): Plugin<never> {
   const { window } = readOptions('dedup', options, schema)

@@ -6,34 +6,43 @@ import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { checkOptions, type NoOptions } from '../core/options.js'
 
-/** Milliseconds the service has to list the feeds that may be read. */
+/** Milliseconds after which a request for the list of readable feeds has failed. */
 const LIST_TIMEOUT = 5000
-/** Milliseconds for the questions about single feeds: at 10 a second, time for all feeds of a connection. */
+/**
+ * Milliseconds for all requests about single feeds together. At 10 requests a second this is enough
+ * for all feeds of a connection.
+ */
 const QUESTIONS_TIMEOUT = 15_000
-/** Questions of one rejection that wait for an answer at the same time; `rateLimit` spaces them. */
+/**
+ * How many requests about single feeds run at the same time after one rejection. `rateLimit` spaces
+ * them.
+ */
 const QUESTIONS_AT_ONCE = 5
 
-/** A request for the list, or for the newest report of a feed. */
+/** Requests the list of readable feeds, or the newest report of a feed. */
 type Ask<Answer> = (client: PluginClient, signal: AbortSignal, feedID: string) => Promise<Answer>
 
-/** What is known of the feeds of a rejected connection. */
+/** The result of examining the feeds of a rejected connection. */
 interface Findings {
-  /** The service refuses them one by one, too. */
+  /** The feeds that the service also refuses when they are requested singly. */
   readonly refused: readonly string[]
-  /** True where at least one request was accepted, so that the keys are right. */
+  /** True if the service accepted at least one request, which proves that the keys are right. */
   readonly isKeyGood: boolean
-  /** False where the service did not answer every question. */
+  /** False if the service did not answer every request. */
   readonly isComplete: boolean
 }
 
 /**
- * Finds the feeds of a stream that may not be read. For these, the service rejects the whole connection, as for wrong
- * credentials, and does not name them. The plugin requests the list of readable feeds; each feed that the list lacks is
- * asked for by itself, since the list has no custom and no hidden feeds. Feeds that are refused then are named in the
- * AuthenticationError, and the stream continues without them. If every feed can be read, the plugin connects once more. If
- * the service accepts no request at all, or does not answer, the rejection stands.
+ * Finds the feeds of a stream that the key may not read. If a stream has such a feed, the service
+ * rejects the whole connection, as it does for wrong credentials, and does not name the feed.
  *
- * It stands between `retry` and `hmacAuth`.
+ * The plugin requests the list of readable feeds. The list lacks custom and hidden feeds, so the
+ * plugin then requests each feed singly that is missing from the list. The AuthenticationError
+ * names the feeds that are refused then, and the stream continues without them. If every feed can
+ * be read, the plugin connects once more. If the service accepts no request at all, or does not
+ * answer, the rejection stands.
+ *
+ * The plugin stands between `retry` and `hmacAuth`.
  */
 export function feedAccess(none?: NoOptions): Plugin<never> {
   checkOptions('feedAccess', none, {})
@@ -43,10 +52,13 @@ export function feedAccess(none?: NoOptions): Plugin<never> {
 function nameFeeds(next: Handler): Handler {
   const list = share('list of the feeds that may be read', listFeeds)
   const isReadable = share('feed ', askForFeed)
-  /** Feeds that the list lacks and that were readable, the one asked last at the end. */
+  /** Readable feeds that the list lacks. The feed that was requested last is at the end. */
   const confirmed = new Set<string>()
 
-  /** Asks for each of these feeds by itself: first those that were never readable, then the others, oldest answer first. */
+  /**
+   * Requests each of these feeds singly. Feeds that were never readable come first. The other feeds
+   * follow, beginning with the oldest answer.
+   */
   async function askEach(suspects: readonly string[], call: StreamCall): Promise<Findings> {
     const order = [...confirmed].filter(feedID => suspects.includes(feedID))
     const waiting = [...suspects.filter(feedID => !confirmed.has(feedID)), ...order]
@@ -60,7 +72,7 @@ function nameFeeds(next: Handler): Handler {
         const answer = await isReadable(call, life.signal, id).catch(() => undefined)
         confirmed.delete(id)
         if (answer === undefined) {
-          // The service is away: no further question.
+          // The service does not answer: send no more requests.
           waiting.length = 0
           isComplete = false
         } else if (answer) {
@@ -75,7 +87,7 @@ function nameFeeds(next: Handler): Handler {
     return { refused: inOrder, isKeyGood, isComplete }
   }
 
-  /** Undefined where the list is not available. */
+  /** Examines the feeds of a rejected call. Returns undefined if the list is not available. */
   async function examine(call: StreamCall): Promise<Findings | undefined> {
     const listed = await list(call, call.signal)
     if (listed === undefined) return undefined
@@ -93,7 +105,8 @@ function nameFeeds(next: Handler): Handler {
       if (call.signal.aborted || !isRejected) throw thrown
       const findings = await examine(call)
       if (call.signal.aborted) throw call.signal.reason
-      // An empty list may also mean that the key may not list feeds.
+      // An empty list does not prove that the keys are right: a key may lack the permission to list
+      // feeds.
       if (findings === undefined || !findings.isKeyGood) throw thrown
       if (findings.refused.length > 0) throw errorOf(findings.refused, thrown)
       if (!findings.isComplete) throw thrown
@@ -107,13 +120,16 @@ function nameFeeds(next: Handler): Handler {
 
 /** A request that is under way. */
 interface Asked<Answer> {
-  /** Undefined where the request fails. */
+  /** Resolves with undefined if the request fails. */
   readonly answer: Promise<Answer | undefined>
-  /** True once the call that made the request has ended before the answer. */
+  /** True if the call that made the request ended before the answer arrived. */
   isCutOff: boolean
 }
 
-/** Calls that ask the same at the same time share a request. Resolves with undefined where that fails. */
+/**
+ * Lets calls that need the same answer at the same time share one request. The returned function
+ * resolves with undefined if the request fails.
+ */
 function share<Answer>(subject: string, ask: Ask<Answer>) {
   const running = new Map<string, Asked<Answer>>()
 
@@ -157,7 +173,7 @@ async function listFeeds(client: PluginClient, signal: AbortSignal): Promise<Rea
   }
 }
 
-/** False where the service refuses the feed; rejects where it does not answer. */
+/** Returns false if the service refuses the feed. Rejects if the service does not answer. */
 async function askForFeed(
   client: PluginClient,
   signal: AbortSignal,
@@ -167,14 +183,14 @@ async function askForFeed(
     await abortable(client.getLatestReport(feedID, { signal }), signal)
   } catch (thrown) {
     if (isStreamsError(thrown, 'AUTHENTICATION') && !thrown.isCorrected) return false
-    // An answer of another kind, such as 404 for a feed without a report yet, is of a feed that may be read.
+    // Any other answer shows that the feed may be read, such as 404 for a feed without a report.
     const isAnswer = isStreamsError(thrown) && !thrown.isRetryable && !signal.aborted
     if (!isAnswer) throw thrown
   }
   return true
 }
 
-/** A lifetime that ends after so many milliseconds at the latest. */
+/** Starts a lifetime that ends after `ms` milliseconds at the latest. */
 function startTimed(signal: AbortSignal, ms: number): Lifetime {
   const life = createLifetime(signal)
   const timer = setTimeout(() => life.end(new Error(`no answer within ${ms} ms`)), ms)

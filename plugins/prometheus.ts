@@ -23,13 +23,15 @@ type AnyRegistry = Registry<PrometheusContentType> | Registry<OpenMetricsContent
 
 /** Options of `prometheus`. */
 export interface PrometheusOptions {
-  /** Where the metrics are registered. @default the default registry of prom-client */
+  /** The registry for the metrics. @default the default registry of prom-client */
   readonly register?: AnyRegistry
-  /** The names of metrics begin with it, before `sluice_` and `http_client_`. @default '' */
+  /**
+   * A prefix for the names of all metrics, placed before `sluice_` and `http_client_`. @default ''
+   */
   readonly prefix?: string
   /**
-   * Whether metrics have the ids of feeds, and each feed's reports are counted: there are as many series as feeds then.
-   * @default false
+   * Whether metrics have feed ids as attributes, and the reports of each feed are counted. There
+   * are then as many series as feeds. @default false
    */
   readonly feedIDs?: boolean
 }
@@ -53,12 +55,13 @@ function checkPrefix(field: string, value: unknown): string {
   return value
 }
 
-/** The metrics of each registry, by their prefix: plugins of several clients share them. */
+/** The telemetry of each registry, by prefix. The plugins of several clients share it. */
 const registered = new WeakMap<AnyRegistry, Map<string, Telemetry>>()
 
 /**
- * Exports metrics through prom-client, which is a package of yours: the page of its registry shows them. The table of metrics
- * is in docs/telemetry.md. The plugin stands first in a stack, so that it sees what reaches you.
+ * Exports metrics through prom-client, which you install yourself. The metrics appear on the page
+ * of its registry. docs/telemetry.md lists them. The plugin stands first in a stack, so that it
+ * sees exactly the answers and reports that you get.
  */
 export function prometheus(options?: PrometheusOptions): Plugin<never> {
   const { register, prefix, feedIDs } = readOptions('prometheus', options, schema)
@@ -69,7 +72,7 @@ function telemetryOf(register: AnyRegistry, prefix: string): Telemetry {
   const byPrefix = registered.get(register) ?? new Map<string, Telemetry>()
   registered.set(register, byPrefix)
   const known = byPrefix.get(prefix)
-  // A registry may have been cleared since.
+  // The registry may have been cleared in the meantime.
   const isThere = metrics.some(each => register.getSingleMetric(prefix + prometheusName(each)))
   if (known !== undefined && isThere) return known
   const telemetry = registerAll(register, prefix)
@@ -77,7 +80,10 @@ function telemetryOf(register: AnyRegistry, prefix: string): Telemetry {
   return telemetry
 }
 
-/** Registers all metrics. Throws ValidationError, and registers none, where the registry has one of these names. */
+/**
+ * Registers all metrics. If the registry already has one of the names, throws ValidationError and
+ * registers none.
+ */
 function registerAll(register: AnyRegistry, prefix: string): Telemetry {
   const taken = metrics
     .map(metric => prefix + prometheusName(metric))
@@ -104,7 +110,8 @@ function registerAll(register: AnyRegistry, prefix: string): Telemetry {
       continue
     }
     const Kind = kind === 'counter' ? Counter : Gauge
-    // Of several processes, counts are added up, and of round trips the longest is shown.
+    // When prom-client merges several processes, counts are added up, and gauges show the largest
+    // value.
     const aggregator = kind === 'gauge' ? 'max' : 'sum'
     const shown: Counter | Gauge = new Kind({ ...settings, aggregator, collect })
 

@@ -12,9 +12,9 @@ import {
 
 /** Options of `rateLimit`. */
 export interface RateLimitOptions {
-  /** How many requests to an endpoint go out in `per` milliseconds. @default 10 */
+  /** The most requests to an endpoint in `per` milliseconds. @default 10 */
   readonly requests?: number
-  /** Milliseconds. @default 1000 */
+  /** The period for `requests`, in milliseconds. @default 1000 */
   readonly per?: number
 }
 
@@ -23,18 +23,30 @@ const schema = {
   per: withDefault(1000, number({ min: 1, max: MAX_TIMER })),
 } satisfies Schema<RateLimitOptions>
 
-/** Milliseconds after which a request without an answer is taken to have been counted by the service. */
+/**
+ * After this many milliseconds without an answer, the service is assumed to have counted the
+ * request.
+ */
 const COUNTED = 5000
-/** Milliseconds after which a request that waits looks for a slot by itself, or `per` where that is longer. */
+/**
+ * A waiting request looks for a slot itself after this many milliseconds, or after `per` if `per`
+ * is longer.
+ */
 const LOOK = 100
 /** The longest wait, in milliseconds, that the service may ask for. */
 const MAX_RETRY_AFTER = 3_600_000
 
 /**
- * Keeps the attempts of requests to each endpoint within the service's rate limit; those above it wait for a slot. The
- * service counts a request when it arrives, which is before it answers, so a slot is free again `per` milliseconds after the
- * answer: however long requests travel, no second has too many. Where an answer asks us to wait (Retry-After), no request to that
- * endpoint is sent until then, by an hour at most: each is rejected with the same status and the rest of the wait. Streams pass.
+ * Keeps the attempts of requests to each endpoint within the service's rate limit. Requests above
+ * the limit wait for a slot. Streams are not limited.
+ *
+ * The service counts a request when it arrives, which is before the service answers. So a slot is
+ * free again `per` milliseconds after the answer, and no period has too many requests, however long
+ * requests travel.
+ *
+ * An answer may ask us to wait (Retry-After). Until then, but for at most an hour, no request to
+ * that endpoint is sent. Each such request is rejected with the status of that answer and the
+ * remaining wait.
  */
 export function rateLimit(options?: RateLimitOptions): Plugin<never> {
   const limit = readOptions('rateLimit', options, schema)
@@ -58,10 +70,13 @@ class Endpoint {
   readonly #limit: Checked<typeof schema>
   /** When each slot is free again, in milliseconds of `performance.now`. */
   readonly #freeAt: number[] = []
-  /** First come, first served. */
+  /** The requests that wait for a slot, in the order of their arrival. */
   readonly #waiting: ((slot: number) => void)[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** Until when the service has asked for no more requests (Retry-After), and with which status. */
+  /**
+   * The time until which the service has asked for no more requests (Retry-After). `#statusCode` is
+   * the status of that answer.
+   */
   #closedUntil = Number.NEGATIVE_INFINITY
   #statusCode: number | undefined
 
@@ -83,14 +98,14 @@ class Endpoint {
       this.#closeFor(call, thrown)
       throw thrown
     } finally {
-      // A request that took too long has lost its slot to another.
+      // A request that took too long has lost its slot to another request.
       if (freeAt[slot] === until)
         freeAt[slot] = Math.min(until, performance.now() + this.#limit.per)
       this.#serve()
     }
   }
 
-  /** Takes a slot; undefined where none is free. */
+  /** Takes a slot. Returns undefined if no slot is free. */
   #take(): number | undefined {
     const freeAt = this.#freeAt
     const now = performance.now()
@@ -131,7 +146,8 @@ class Endpoint {
         this.#serve()
         reject(signal.reason)
       })
-      // At the edge, the timer of all ends with the request that has set it: each request has one of its own as well.
+      // On edge platforms, the shared timer ends together with the incoming request that set it. So
+      // each waiting request has a timer of its own as well.
       const look = (): void => {
         this.#serve()
         if (waiting.includes(go)) timer = setTimeout(look, Math.max(this.#limit.per, LOOK))
@@ -141,7 +157,7 @@ class Endpoint {
     })
   }
 
-  /** Throws while the service wants no requests. */
+  /** Throws if the service has asked us to wait. */
   #checkOpen(call: RequestCall): void {
     const retryAfter = Math.ceil(this.#closedUntil - performance.now())
     if (retryAfter <= 0) return
@@ -151,11 +167,11 @@ class Endpoint {
     )
   }
 
-  /** Sends no more requests for as long as an answer asks. */
+  /** Stops requests to the endpoint for as long as an answer asks us to wait. */
   #closeFor(call: RequestCall, thrown: unknown): void {
     const { retryAfter = 0, statusCode } = (thrown ?? {}) as Partial<APIError>
     const now = performance.now()
-    // The wait that is under way may be the one that the error repeats.
+    // The error may only repeat the wait that is already under way.
     const until = now + Math.min(MAX_RETRY_AFTER, retryAfter)
     if (retryAfter <= 0 || until < this.#closedUntil + 1000) return
     const isNew = this.#closedUntil < now

@@ -25,28 +25,31 @@ import { fieldsToJSON } from './json.js'
 
 /** Decodes the reports of one version. */
 export interface Decoder<out Data = unknown> {
-  /** 3 for feeds whose id begins with `0x0003`. */
+  /** The version of the reports: 3 for feeds whose id begins with `0x0003`. */
   readonly version: number
   /** Reads a blob whose encoding and feed id have been checked. Throws ReportDecodingError. */
   decode(blob: Blob): Data
 }
 
-/** The decoded reports of a decoder. */
+/** The type of the reports that a decoder returns. */
 export type DecodedBy<Each extends Decoder> = Each extends Decoder<infer Data> ? Data : never
 
 /** The fields that every decoded report has. */
 export interface BaseFields {
   /** In lower case. */
   readonly feedID: string
-  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
+  /**
+   * The earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds
+   * if the feed's id begins with `0x1`.
+   */
   readonly validFromTimestamp: number
-  /** Time of the observations, in the feed's unit. */
+  /** The time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** Cost of verifying the report on chain in the native token, in wei. */
+  /** The cost of verifying the report on chain if it is paid in the native token, in wei. */
   readonly nativeFee: bigint
-  /** Cost of verifying the report on chain in LINK, in juels (10^-18 LINK). */
+  /** The cost of verifying the report on chain if it is paid in LINK, in juels (10^-18 LINK). */
   readonly linkFee: bigint
-  /** Time after which the report can no longer be verified on chain, in the feed's unit. */
+  /** The time after which the report can no longer be verified on chain, in the feed's unit. */
   readonly expiresAt: number
 }
 
@@ -63,9 +66,9 @@ type ValueOf<Type extends FieldType> = Type extends 'bool'
       ? bigint
       : string
 
-/** The decoded reports of a schema. */
+/** The type of the reports that are decoded with a schema. */
 export type Decoded<Version extends number, Schema extends Fields> = BaseFields & {
-  /** Tells the shapes of decoded reports apart. */
+  /** Distinguishes the types of decoded reports. */
   readonly version: `V${Version}`
 } & {
   readonly [Name in keyof Schema]: ValueOf<Schema[Name]>
@@ -76,8 +79,9 @@ export type Decoded<Version extends number, Schema extends Fields> = BaseFields 
 }
 
 /**
- * A decoded report. It is a class so that `JSON.stringify` finds `toJSON`, which as a field would cost something for each
- * report. To those who look at it, it is an object like any other: its `constructor` is `Object`.
+ * A decoded report. It is a class so that `JSON.stringify` finds `toJSON` on the prototype: a field
+ * would cost time and memory for each report. Its `constructor` is `Object`, so that it looks like
+ * a plain object.
  */
 class DecodedFields {
   static {
@@ -109,7 +113,8 @@ class DecodedFields {
 }
 
 /**
- * Makes a decoder from a schema: the version, and the fields after the common head in the order of the encoding.
+ * Makes a decoder from a schema. A schema is the version, and the fields after the common head in
+ * the order of the encoding.
  *
  * @example
  * ```ts
@@ -175,7 +180,7 @@ export function defineDecoder<const Version extends number, const Schema extends
   return Object.freeze({ version, decode: decode as (blob: Blob) => Decoded<Version, Schema> })
 }
 
-/** The names of `BaseFields`, and the version. */
+/** The names of `BaseFields`, and `version`. */
 const headFields = [
   'version',
   'feedID',
@@ -188,9 +193,9 @@ const headFields = [
 
 interface Field {
   readonly name: string
-  /** Where the exact value goes if `name` has the nearest number. */
+  /** The field for the exact value, if the field `name` holds the nearest number. */
   readonly rawName: string | undefined
-  /** Undefined for a string. */
+  /** Reads the field; undefined for the type `string`. */
   readonly read: Reader | undefined
 }
 
@@ -200,7 +205,8 @@ function planFields(fields: Fields): readonly Field[] {
   return Object.entries(fields).map(([name, type]) => {
     const rawName = type === 'uint64-twin' ? `${name}Raw` : undefined
     for (const each of rawName === undefined ? [name] : [name, rawName]) {
-      // Objects list names that are numbers first, so these fields would be read in another order than written.
+      // Objects list numeric names first, so such fields would be read in another order than they
+      // were written.
       if (!/^\p{L}/u.test(each))
         throw new ValidationError(`fields.${each} must have a name that begins with a letter`)
       if (taken.has(each))
@@ -211,7 +217,9 @@ function planFields(fields: Fields): readonly Field[] {
   })
 }
 
-/** Makes a table of decoders by version. Of two with one version, the first is used. */
+/**
+ * Makes a table of decoders by version. If two decoders have the same version, the first is used.
+ */
 export function createDecoderTable<Each extends Decoder>(
   decoders: Iterable<Each>,
   log: Log = {},
@@ -265,7 +273,7 @@ export function createDecoderTable<Each extends Decoder>(
   return { versions: [...table.keys()], decode, verify }
 }
 
-/** Makes a `decodeReport` of your own from decoders. */
+/** Makes your own `decodeReport` from a list of decoders. */
 export function createDecodeReport<Each extends Decoder>(
   decoders: Iterable<Each>,
 ): (fullReport: string, feedID: string) => DecodedBy<Each> {

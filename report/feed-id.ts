@@ -3,12 +3,15 @@ import { kindOf } from '../core/options.js'
 
 const pattern = /^0x[0-9a-fA-F]{64}$/
 
-/** True for `0x` and 64 hexadecimal digits, these in either case. */
+/** True for `0x` and 64 hexadecimal digits, in upper or lower case. */
 export function isFeedID(value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value)
 }
 
-/** A feed id in its normal form: `0x` and 64 lower-case hexadecimal digits. Throws ValidationError naming `field`. */
+/**
+ * A feed id in its normal form: `0x` and 64 lower-case hexadecimal digits. Throws a ValidationError
+ * that names `field`.
+ */
 export function parseFeedID(value: unknown, field = 'feedID'): string {
   if (typeof value !== 'string') {
     throw new ValidationError(
@@ -23,7 +26,10 @@ export function parseFeedID(value: unknown, field = 'feedID'): string {
   return value.toLowerCase()
 }
 
-/** Feed ids from a list or a comma-separated string: checked, in normal form, each once, in the order given. */
+/**
+ * Reads feed ids from a list or a comma-separated string. Returns them in normal form and in the
+ * given order, without duplicates.
+ */
 export function parseFeedIDs(value: unknown, field = 'feedIDs'): readonly string[] {
   const list = typeof value === 'string' ? value.split(',').map(id => id.trim()) : value
   if (!Array.isArray(list))
@@ -42,7 +48,10 @@ function digitAt(feedID: string, at: number): number {
   return code < 58 ? code - 48 : (code | 32) - 87
 }
 
-/** The unit of a feed's timestamps, by the top four bits of its id: 0 is seconds, 1 milliseconds. */
+/**
+ * The unit of a feed's timestamps. The top four bits of the id give it: 0 is seconds, 1 is
+ * milliseconds.
+ */
 export function feedResolution(feedID: string): 's' | 'ms' {
   return feedID.charCodeAt(2) === 48 ? 's' : 'ms'
 }
@@ -52,17 +61,26 @@ export function inMilliseconds(feedID: string, time: number): number {
   return feedResolution(feedID) === 's' ? 1000 * time : time
 }
 
-/** As `parseFeedID`, and takes `0X`: functions that ask nobody for the feed take it, as those of the official SDK do. */
+/**
+ * Like `parseFeedID`, but also accepts `0X`. Functions that send no request accept `0X`, like the
+ * functions of the official SDK.
+ */
 function parseLocalFeedID(value: unknown): string {
   return parseFeedID(typeof value === 'string' ? value.replace(/^0X/, '0x') : value)
 }
 
-/** The report version of a feed, as decoded reports name it: `'V3'` for `0x0003…`. */
+/**
+ * The report version of a feed, in the form of the field `version` of decoded reports: `'V3'` for
+ * `0x0003…`.
+ */
 export function getReportVersion(feedID: string): `V${number}` {
   return `V${feedVersion(parseLocalFeedID(feedID))}`
 }
 
-/** A feed id that was parsed before: most programs give a few, again and again. */
+/**
+ * A feed id that was parsed before. It is cached, as most programs use the same few ids again and
+ * again.
+ */
 interface KnownFeed {
   /** In normal form. */
   readonly feedID: string
@@ -70,9 +88,11 @@ interface KnownFeed {
   readonly words: Int32Array
 }
 
-/** How many feed ids are cached. */
+/**
+ * The most feed ids that are cached. The cache is emptied when it is full, so that it stays small.
+ */
 const MAX_KNOWN = 4096
-/** By the id as it was given. */
+/** The cached feeds, by the id as the caller wrote it. */
 const knownFeeds = new Map<string, KnownFeed>()
 let last: KnownFeed | undefined
 
@@ -91,7 +111,7 @@ function findFeed(given: string): KnownFeed {
   return feed
 }
 
-/** As `parseFeedID`, but takes `0X`, and is faster for the ids that were given before. */
+/** Like `parseFeedID`, but also accepts `0X`, and is faster for ids that were parsed before. */
 export function parseKnownFeedID(value: string): string {
   return findFeed(value).feedID
 }

@@ -3,7 +3,7 @@ import { TextDecoder } from '../platform/globals.js'
 import { type Blob, decodingError, readSafeUint, type ReportDecodingError } from './full-report.js'
 
 /**
- * The type of one field, as Solidity names it; integers are those whose width is a multiple of 8.
+ * The type of one field, as Solidity names it. The width of an integer must be a multiple of 8.
  *
  * | type | decoded as |
  * |---|---|
@@ -23,10 +23,16 @@ export type FieldType =
   | `bytes${number}`
   | 'string'
 
-/** Reads the word at byte `at`, which is the field `name`. Throws ReportDecodingError where it is not of the type. */
+/**
+ * Reads the field `name` from the word at byte `at`. Throws ReportDecodingError if the word is not
+ * a value of the type.
+ */
 export type Reader<Value = unknown> = (blob: Blob, at: number, name: string) => Value
 
-/** The reader of a type whose value is in its word, as that of a string is not. Throws ValidationError for other types. */
+/**
+ * The reader of a type whose value is stored in the field's own word. That excludes strings. Throws
+ * ValidationError for other types.
+ */
 export function readerOf(name: string, type: FieldType | undefined): Reader {
   if (type === 'bool') return readBool
   if (type === 'address') return bytesReader(20, 'right')
@@ -41,9 +47,9 @@ export function readerOf(name: string, type: FieldType | undefined): Reader {
   )
 }
 
-/** The widest integers that are decoded as numbers. */
+/** The bits of the widest integers that are decoded as numbers. */
 const EXACT_WIDTH = 48
-/** Bits of the values that are read faster than others. Those of reports have 80 at most. */
+/** Values of at most this many bits are read faster. The values in reports have at most 80 bits. */
 const SHORT = 128
 
 function uintReader(width: number): Reader {
@@ -94,10 +100,10 @@ function bytesReader(size: number, aligned: 'left' | 'right'): Reader {
 
 /** Reads a fee, in the smallest unit of its token. */
 export const readFee: Reader<bigint> = uintReader(192) as Reader<bigint>
-/** Reads a time of a feed that counts in seconds. */
+/** Reads a time of a feed whose times are in seconds. */
 export const readSeconds: Reader<number> = uintReader(32) as Reader<number>
 
-/** Reads a time of a feed that counts in milliseconds. */
+/** Reads a time of a feed whose times are in milliseconds. */
 export function readMilliseconds(blob: Blob, at: number, name: string): number {
   const value = readSafeUint(blob.view, at)
   if (Number.isNaN(value)) throw outside(blob, name, 'time of at most 2^53 - 1')
@@ -110,7 +116,10 @@ function readBool(blob: Blob, at: number, name: string): boolean {
   return value === 1
 }
 
-/** The length in bytes of the string whose offset is at byte `at`; the string must begin at `tail`. */
+/**
+ * The length in bytes of the string whose offset is at byte `at`. The string must begin at byte
+ * `tail`.
+ */
 export function stringLength(blob: Blob, at: number, tail: number, name: string): number {
   const { view } = blob
   const length =
@@ -122,7 +131,10 @@ export function stringLength(blob: Blob, at: number, tail: number, name: string)
   return length
 }
 
-/** Reads a string of `length` bytes from `start` on, which must be UTF-8 and padded with zeros. */
+/**
+ * Reads a string of `length` bytes from `start` on. The string must be UTF-8, and padded with
+ * zeros.
+ */
 export function readString(blob: Blob, start: number, length: number, name: string): string {
   const { view } = blob
   for (let at = start + length; at % 32 !== 0; at++) {
@@ -137,7 +149,10 @@ export function readString(blob: Blob, start: number, length: number, name: stri
   }
 }
 
-/** Whether the first half of the word at byte `at` has no bits but the sign of the second, 0 or -1. */
+/**
+ * Whether the upper half of the word at byte `at` only repeats the sign of the lower half: all its
+ * bits are those of `sign`, 0 or -1.
+ */
 function isExtended(view: DataView, at: number, sign: number): boolean {
   return (
     ((view.getInt32(at) ^ sign) |

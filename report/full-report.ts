@@ -1,39 +1,44 @@
 /**
  * The bytes of a signed report, `fullReport`:
  *
- *     abi.encode(bytes32[3] reportContext, bytes reportBlob, bytes32[] rawRs, bytes32[] rawSs, bytes32 rawVs)
+ *     abi.encode(
+ *       bytes32[3] reportContext, bytes reportBlob, bytes32[] rawRs, bytes32[] rawSs, bytes32 rawVs
+ *     )
  *
- * in words of 32 bytes:
+ * Its words of 32 bytes:
  *
- *     0    config digest                      the report context is
- *     1    epoch (uint32) and round (uint8)   words 0 to 2
+ *     0    config digest                      words 0 to 2 are the report context
+ *     1    epoch (uint32) and round (uint8)
  *     2    extra hash
  *     3    offset of the blob                 always 7 words
- *     4    offset of rawRs                    right behind the blob
- *     5    offset of rawSs                    right behind rawRs
+ *     4    offset of rawRs                    right after the blob
+ *     5    offset of rawSs                    right after rawRs
  *     6    rawVs                              byte i is the recovery id of signature i
  *     7    length of the blob in bytes
- *     8…   the blob, then rawRs and rawSs, each a length and its words
+ *     8…   the blob, then rawRs and rawSs, each with its length first
  *
- * and in the blob, for every version from 2 on:
+ * The words of the blob, for every version from 2 on:
  *
  *     0    feed id
- *     1    validFromTimestamp                 uint32 seconds, or uint64 milliseconds: the feed id says which
- *     2    observationsTimestamp              the same
+ *     1    validFromTimestamp                 uint32 seconds or uint64 milliseconds, by the feed id
+ *     2    observationsTimestamp              as word 1
  *     3    nativeFee                          uint192
  *     4    linkFee                            uint192
- *     5    expiresAt                          as the timestamps
+ *     5    expiresAt                          as word 1
  *     6…   the fields of the version
  *
- * An ABI encoding has one canonical form. Only that is accepted: every offset and length is then known beforehand, and no
- * byte of the report is left unread.
+ * An ABI encoding has one canonical form, and only that form is accepted. So every offset and
+ * length is known beforehand, and every byte of the report is read.
  */
 import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
 import { writeText } from '../platform/bytes.js'
 import { buffer, bytes, decodeDigits, MAX_BYTES } from './digits/digits.js'
 import { feedResolution, feedVersion, feedWords } from './feed-id.js'
 
-/** A report's bytes break a rule, contradict their envelope, or are of a version without a decoder. */
+/**
+ * The bytes of a report break a rule, contradict their envelope, or have a version without a
+ * decoder.
+ */
 export class ReportDecodingError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: 'DECODING', ...facts })
@@ -47,57 +52,65 @@ export class ReportDecodingError extends DataStreamsError {
 /** The code of this error. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
-    /** The bytes are no report of that feed, or no decoder knows the version. */
+    /** The bytes are not a report of the feed, or no decoder knows their version. */
     DECODING: ReportDecodingError
   }
 }
 
-/** The times of a blob, which are signed, unlike those of the envelope. */
+/** The times of a blob. They are signed; the times of the envelope are not. */
 export interface Head {
-  /** Undefined for version 1, which has a block number there. */
+  /** Undefined for version 1, which has a block number in its place. */
   readonly validFromTimestamp: number | undefined
-  /** Time of the observations, in the feed's unit. */
+  /** The time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** Length of the blob in bytes. */
+  /** The length of the blob in bytes. */
   readonly blobLength: number
 }
 
 /** A report's blob, opened for reading. */
 export interface Blob {
-  /** In normal form. */
+  /** The feed's id in normal form. */
   readonly feedID: string
   /**
-   * Begins with the blob's first byte, and continues after its last. The next report overwrites it, so copy what you
-   * decode.
+   * Begins with the blob's first byte, and continues after its last byte. The next report
+   * overwrites it, so copy the values that you decode.
    */
   readonly view: DataView
-  /** In bytes. */
+  /** The length of the blob in bytes; the view is longer. */
   readonly length: number
 }
 
-/** Words before the blob's first byte. */
+/** The number of words before the blob. */
 const BLOB = 8
-/** Words of a report with an empty blob and no signatures: the two lengths of rawRs and rawSs are left. */
+/**
+ * The number of words of a report with an empty blob and no signatures: the lengths of rawRs and
+ * rawSs take one word each.
+ */
 const LEAST_WORDS = BLOB + 2
-/** Words of the head that all versions from 2 on share. */
+/** The number of words of the blob's head, which is the same for all versions from 2 on. */
 export const HEAD_WORDS = 6
-/** rawVs has one byte per signature, and is one word. */
+/**
+ * The most signatures of a report: rawVs has one byte per signature, and is one word of 32 bytes.
+ */
 const MAX_SIGNATURES = 32
 
-/** Hexadecimal digits of a word, and so of a feed id. */
+/** The number of hexadecimal digits of a word. A feed id is one word. */
 export const DIGITS = 64
-/** Digits before the blob, whose first word is the signed feed id. */
+/** The number of digits before the blob. The blob's first word is the signed feed id. */
 export const BLOB_DIGITS: number = DIGITS * BLOB
-/** Digits of the shortest report. */
+/** The number of digits of the shortest report. */
 export const LEAST_DIGITS: number = DIGITS * LEAST_WORDS
 
-/** The bytes that were decoded last, from the first of their blob on. */
+/** The bytes that were decoded last, from the first byte of the blob on. */
 const blob = new DataView(bytes.buffer, bytes.byteOffset + 32 * BLOB, MAX_BYTES - 32 * BLOB)
 
-/** All bytes that were decoded last, as numbers in the order of the platform. */
+/** All bytes that were decoded last, as 32-bit integers in the byte order of the platform. */
 const ints = new Int32Array(bytes.buffer, bytes.byteOffset, MAX_BYTES / 4)
 
-/** The report whose bytes these are, where its encoding has been checked: most reports are decoded as soon as they arrive. */
+/**
+ * The report whose bytes were decoded last, if its encoding has been checked. Most reports are
+ * decoded as soon as they arrive, so the check need not be repeated.
+ */
 let fresh: FreshReport | undefined
 
 interface FreshReport {
@@ -107,8 +120,8 @@ interface FreshReport {
 }
 
 /**
- * Checks the whole encoding of a report and that its signed feed id is `feedID` (in normal form), and reads the times of
- * the blob. Throws ReportDecodingError.
+ * Checks the whole encoding of a report, and that its signed feed id is `feedID` (in normal form).
+ * Returns the times of the blob. Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
   const count = fullReport.length - 2
@@ -119,7 +132,8 @@ export function readHead(fullReport: string, feedID: string): Head {
     throw decodingError(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
   const words = count / DIGITS
   if (words < LEAST_WORDS) throw decodingError(feedID, `it is cut short: ${words} words`)
-  // A character beyond ASCII becomes several bytes. None of them is a digit, and the first is at its position or after it.
+  // A character beyond ASCII becomes several bytes, none of which is a digit. The first of these
+  // bytes is at the character's position or after it, so the check finds it.
   writeText(buffer, fullReport)
   const blobLength = checkEncoding(2, words, feedID)
   if (!isSignedFor(feedID)) {
@@ -140,31 +154,34 @@ function isSignedFor(feedID: string): boolean {
   return true
 }
 
-/** As `readHead`, for a report of so many words whose digits are in the buffer from `at` on; its feed id is not checked. */
+/**
+ * Like `readHead`, for a report of `words` words whose digits are in the buffer from `at` on. Does
+ * not check the feed id.
+ */
 export function readHeadAt(at: number, words: number, feedID: string): Head {
   if (words > MAX_BYTES / 32) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
   return readTimes(checkEncoding(at, words, feedID), feedID)
 }
 
-/** Names the report whose head was read last, so that `openBlob` need not check it again. */
+/** Remembers the report whose head was read last, so that `openBlob` need not check it again. */
 export function keepFresh(fullReport: string, feedID: string, { blobLength }: Head): void {
   fresh = { fullReport, feedID, blobLength }
 }
 
 /**
- * Opens a report's blob after the checks of `readHead`. The next call overwrites the view, so read it at once. Throws
- * ReportDecodingError.
+ * Opens a report's blob after the checks of `readHead`. The next call overwrites the view, so read
+ * the view at once. Throws ReportDecodingError.
  */
 export function openBlob(fullReport: string, feedID: string): Blob {
   const cached = fresh
-  // Whoever reads the bytes may write into them, so they are good for one time.
+  // A decoder may write into the bytes, so they are used only once.
   fresh = undefined
   const isFresh = cached?.fullReport === fullReport && cached.feedID === feedID
   const { blobLength } = isFresh ? cached : readHead(fullReport, feedID)
   return { feedID, view: blob, length: blobLength }
 }
 
-/** The digits of a report's blob. The encoding must have been checked. */
+/** The digits of a report's blob. The report's encoding must have been checked. */
 function blobDigits(fullReport: string): string {
   const start = 2 + BLOB_DIGITS
   return fullReport.slice(
@@ -173,7 +190,10 @@ function blobDigits(fullReport: string): string {
   )
 }
 
-/** True where two reports have the same blob; their signatures may differ, as any f + 1 of the signers suffice. */
+/**
+ * True if two reports have the same blob. Their signatures may differ, as any f + 1 of the signers
+ * suffice.
+ */
 export function isSameBlob(one: string, other: string): boolean {
   if (one === other) return true
   const [blob, otherBlob] = [blobDigits(one), blobDigits(other)]
@@ -202,17 +222,23 @@ function readTimes(blobLength: number, feedID: string): Head {
   }
 }
 
-/** Only version 1 has a block number where all others have a time. */
+/**
+ * True for version 1, whose reports sign a block number as the start of their range. All other
+ * versions sign a time.
+ */
 function isBlockBased(feedID: string): boolean {
   return feedVersion(feedID) < 2
 }
 
-/** Checks every digit, offset and length, and that the blob has a head; returns the blob's length in bytes. */
+/**
+ * Checks every digit, offset and length, and that the blob has a head. Returns the blob's length in
+ * bytes.
+ */
 function checkEncoding(at: number, words: number, feedID: string): number {
   fresh = undefined
   if (!decodeDigits(at, DIGITS * words))
     throw decodingError(feedID, 'it has a character that is no hexadecimal digit')
-  // NaN, for a number that is too large, fails each of these comparisons.
+  // A number that is too large is read as NaN. NaN fails each of these comparisons.
   const blobLength = readSafeUint(bytes, 32 * (BLOB - 1))
   if (blobLength % 32 !== 0)
     throw decodingError(feedID, 'the length of its blob is not whole words of 32 bytes')
@@ -245,7 +271,7 @@ function checkTime(value: number, field: string, feedID: string): number {
   return value
 }
 
-/** The word at `at` as a number, or NaN if it is over 2^53 - 1. */
+/** The word at byte `at` as a number, or NaN if it is over 2^53 - 1. */
 export function readSafeUint(view: DataView, at: number): number {
   const high =
     view.getInt32(at) |
@@ -258,7 +284,7 @@ export function readSafeUint(view: DataView, at: number): number {
   return high === 0 && value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
 }
 
-/** A word of the report as a number, or NaN if it has more than 32 bits. */
+/** The word with the index `word` in the report, as a number. NaN if it has more than 32 bits. */
 function readSmall(word: number): number {
   const at = 8 * word
   const high =
@@ -278,33 +304,42 @@ export interface ReportSignature {
   readonly r: string
   /** `0x` and 64 digits, lower-case. */
   readonly s: string
-  /** The recovery id, which should be 0 or 1: the v of `ecrecover` less 27. */
+  /** The recovery id, which should be 0 or 1. It is the v of `ecrecover` minus 27. */
   readonly v: number
 }
 
-/** Everything around a report's blob: the configuration that signed it, its sequence number, and the signatures. */
+/**
+ * The parts of a report around its blob: the configuration of its signers, its sequence number, and
+ * its signatures.
+ */
 export interface ReportContext {
-  /** The configuration of the signing network, `0x` and 64 digits, lower-case. */
+  /** The digest of the signing network's configuration: `0x` and 64 digits, lower-case. */
   readonly configDigest: string
-  /** The epoch of the network's protocol in which the report was made. */
+  /** The epoch of the network's protocol in which the network made the report. */
   readonly epoch: number
   /** The round of that epoch, 0 to 255. */
   readonly round: number
-  /** The network's count of its reports, `epoch * 256 + round`; undefined for networks that count otherwise. */
+  /**
+   * The network's count of its reports: `epoch * 256 + round`. Undefined for older networks, which
+   * count in another way.
+   */
   readonly sequenceNumber: number | undefined
-  /** `0x` and 64 digits, lower-case: zero for the older networks, else the network's id, `donID << 32 | 1`. */
+  /**
+   * `0x` and 64 digits, lower-case. Zero for older networks; otherwise it holds the network's id:
+   * `donID << 32 | 1`.
+   */
   readonly extraHash: string
-  /** All signatures of the report, in its order, unchecked. */
+  /** All signatures in the order of the report. None of them is checked. */
   readonly signatures: readonly ReportSignature[]
 }
 
 const NO_HASH = `0x${'0'.repeat(DIGITS)}`
-/** The index of the word rawVs. */
+/** The index of the word that holds rawVs. */
 const VS = 6
 
 /**
- * Reads a report's context and signatures after checking its encoding and its feed id (in normal form). Throws
- * ReportDecodingError.
+ * Checks a report's encoding, and that its feed id is `feedID` (in normal form). Returns its
+ * context and signatures. Throws ReportDecodingError.
  */
 export function readContext(fullReport: string, feedID: string): ReportContext {
   const { blobLength } = readHead(fullReport, feedID)
@@ -321,8 +356,8 @@ export function readContext(fullReport: string, feedID: string): ReportContext {
     configDigest: word(0),
     epoch,
     round,
-    // LLO networks split their sequence number this way (SeqNrToEpochAndRound beside the LLO report codecs). Older networks
-    // have epochs and rounds of their own, and no extra hash.
+    // LLO networks split their sequence number this way (see SeqNrToEpochAndRound in the LLO report
+    // codecs). Older networks count epochs and rounds in another way, and have no extra hash.
     sequenceNumber: extraHash === NO_HASH ? undefined : epoch * 256 + round,
     extraHash,
     signatures: Array.from({ length: count }, (_, i) => ({

@@ -1,6 +1,9 @@
 import type { Report } from './report.js'
 
-/** An interval in which reports of a feed are missing for good. It includes both ends; times are in the feed's unit. */
+/**
+ * An interval in which reports of a feed are missing for good. It includes both ends. Times are in
+ * the feed's unit.
+ */
 export interface Gap {
   /** In lower case. */
   readonly feedID: string
@@ -8,30 +11,35 @@ export interface Gap {
   readonly from: number
   /** The latest time that is missing. */
   readonly to: number
-  /** Why they are missing. */
+  /** Why the reports are missing. */
   readonly cause: GapCause
 }
 
 /**
- * Why reports are missing. `upstream`: the service has none. `unavailable`: requests for them failed. `backfill-limit`: they are
- * older than `maxBackfill` allows, or the feed has more missing ranges than are remembered. `overflow`: your program was too slow.
+ * Why reports are missing. `upstream`: the service has no reports of the interval. `unavailable`:
+ * the requests for the reports failed. `backfill-limit`: the reports are older than `maxBackfill`
+ * allows, or the feed has more missing ranges than are remembered. `overflow`: your program was too
+ * slow.
  */
 export type GapCause = 'upstream' | 'unavailable' | 'backfill-limit' | 'overflow'
 
-/** A report came after its gap was announced. */
+/** A report that arrived after its gap was announced. */
 export interface GapFilled<out Data = unknown> {
-  /** The gap as it was announced; more of it may be missing. */
+  /** The gap as it was announced. Other reports of the gap may still be missing. */
   readonly gap: Gap
-  /** The report that lay in it. */
+  /** The report that was missing in the gap. */
   readonly report: Report<Data>
 }
 
-/** Milliseconds after which a range is announced at the latest. */
+/** A range is announced at most this many milliseconds after its first report. */
 const ANNOUNCED_WITHIN = 5000
 
 /** The ranges of dropped reports that are not announced yet. */
 export interface OverflowGaps {
-  /** Adds a dropped report to the range of its feed; where the two do not touch, announces that range and begins another. */
+  /**
+   * Adds a dropped report to the range of its feed. If the report does not touch the range,
+   * announces that range and begins another.
+   */
   add(report: Report): void
   /** Announces the range of a feed. */
   flush(feedID: string): void
@@ -40,12 +48,12 @@ export interface OverflowGaps {
 }
 
 /**
- * Joins dropped reports to one range per feed, and gives each range to `emit` once: five seconds after its first report at
- * the latest. Reports that are dropped later begin another range.
+ * Joins dropped reports to one range per feed, and gives each range to `emit` once, at most five
+ * seconds after the range's first report. Reports that are dropped later begin another range.
  */
 export function createOverflowGaps(emit: (gap: Gap) => void): OverflowGaps {
   const open = new Map<string, { from: number; to: number }>()
-  /** Runs while a range is open. */
+  /** The timer of the next announcement. It runs while a range is open. */
   let timer: ReturnType<typeof setTimeout> | undefined
 
   function stopTimer(): void {

@@ -1,13 +1,14 @@
 /**
- * A value as JSON has it: each bigint is a decimal string, an object with a `toJSON` is what that gives, everything else is as
- * it was.
+ * The type of a value in JSON. A bigint becomes a decimal string. An object with a method `toJSON`
+ * becomes the result of this method. Everything else stays as it is.
  */
 export type JSONOf<Value> = Value extends bigint
   ? string
   : Value extends string | number | boolean | null | undefined
     ? Value
     : Value extends {
-          /** What `JSON.stringify` calls. */ toJSON(): infer Given
+          /** The method that `JSON.stringify` calls. */
+          toJSON(): infer Given
         }
       ? Given
       : Value extends object
@@ -15,8 +16,9 @@ export type JSONOf<Value> = Value extends bigint
         : Value
 
 /**
- * Copies a value with each bigint as a decimal string, so that `JSON.stringify` takes it: for copies of decoded reports, and
- * for objects of yours that hold bigints. Reports and what `decodeReport` gives need no help.
+ * Copies a value, with each bigint as a decimal string, so that `JSON.stringify` accepts it. Use it
+ * for copies of decoded reports, and for your own objects with bigints. Reports and the results of
+ * `decodeReport` do not need it.
  *
  * @example
  * ```ts
@@ -34,7 +36,7 @@ function convert(value: unknown): unknown {
   return Array.isArray(value) ? value.map(convert) : fieldsToJSON(value)
 }
 
-/** The fields of an object, each as JSON has it. */
+/** Copies the fields of an object, each in the form for JSON. */
 export function fieldsToJSON(value: object): object {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, convert(each)]))
 }

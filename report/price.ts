@@ -11,21 +11,25 @@ import {
 } from '../core/options.js'
 
 /**
- * Where a value between two goes, named as `Intl.NumberFormat` names it: to the nearest, of two equally near the one farther
- * from zero (`halfExpand`) or the one with an even last digit (`halfEven`); towards zero (`trunc`), away from it (`expand`),
- * down (`floor`) or up (`ceil`).
+ * How a value is rounded, with the names of `Intl.NumberFormat`. `halfExpand` and `halfEven` round
+ * to the nearest number; halfway between two, `halfExpand` rounds away from zero and `halfEven` to
+ * an even last digit. The others round towards zero (`trunc`), away from zero (`expand`), down
+ * (`floor`) or up (`ceil`).
  */
 export type Rounding = 'halfExpand' | 'halfEven' | 'trunc' | 'expand' | 'floor' | 'ceil'
 
 /** Options of `formatPrice`. */
 export interface PriceFormat {
-  /** How many digits stand behind the point: 0 to 255. @default as many as the value needs, which is exact */
+  /**
+   * The number of digits after the decimal point: 0 to 255. @default as many as the value needs,
+   * which is exact
+   */
   readonly digits?: number
   /** How a value with more digits is rounded. @default 'halfExpand' */
   readonly rounding?: Rounding
 }
 
-/** The most decimals a token of ERC-20 can have, whose number is a uint8. */
+/** The most decimals that an ERC-20 token can have: it stores their number as a uint8. */
 const MAX_DECIMALS = 255
 const decimalsRule = { min: 0, max: MAX_DECIMALS, whole: true }
 const schema = {
@@ -36,10 +40,15 @@ const schema = {
   ),
 } satisfies Schema<PriceFormat>
 
-/** The longest text that is parsed: a word of 256 bits, and its decimals. */
+/**
+ * The most characters that are parsed: more than an integer of 256 bits with 255 decimals needs.
+ */
 const MAX_TEXT = 512
 
-/** Whether a magnitude that lies between two is rounded to the larger. `half` is its place: below, at or above the middle. */
+/**
+ * Whether a magnitude between two neighbours is rounded to the larger of them. `half` is negative
+ * below the middle, 0 at the middle, and positive above it.
+ */
 const roundsAway: Readonly<
   Record<Rounding, (half: number, isNegative: boolean, isOdd: boolean) => boolean>
 > = {
@@ -52,11 +61,13 @@ const roundsAway: Readonly<
 }
 
 /**
- * Writes an integer with decimals as a decimal number: `formatPrice(3851421200000000000000n, 18)` is `'3851.4212'`. How many
- * decimals a feed has is not in its reports: the service's documentation has it, and `knownFeeds` for some. Without options the
- * text is exact, and has no zeros behind its last digit. There is no minus zero.
+ * Writes an integer with decimals as a decimal number: `formatPrice(3851421200000000000000n, 18)`
+ * is `'3851.4212'`. Reports do not contain the number of decimals of their feed. The service's
+ * documentation lists it, and `knownFeeds` has it for some feeds. Without options the text is exact
+ * and has no trailing zeros after the point. Zero has no minus sign.
  *
- * Throws ValidationError where the value is no bigint, decimals are no whole number from 0 to 255, or an option is wrong.
+ * Throws ValidationError if the value is not a bigint or an option is wrong. Also throws if
+ * `decimals` is not a whole number from 0 to 255.
  *
  * @example
  * ```ts
@@ -76,11 +87,12 @@ export function formatPrice(value: bigint, decimals: number, options?: PriceForm
 }
 
 /**
- * Reads a decimal number as an integer with decimals, the reverse of `formatPrice`: `parsePrice('3500', 18)` can be compared with
- * the price in a report. Nothing is rounded.
+ * Reads a decimal number as an integer with decimals, the reverse of `formatPrice`. You can compare
+ * `parsePrice('3500', 18)` with the price in a report. Nothing is rounded.
  *
- * Throws ValidationError where the text is no number such as `3500`, `-0.25` or `1.50`, has more decimals than asked for, or is
- * longer than 512 characters, or where decimals are no whole number from 0 to 255.
+ * Throws ValidationError if the text is not a number such as `3500`, `-0.25` or `1.50`. Also throws
+ * if the text has more than `decimals` decimals or 512 characters, or if `decimals` is not a whole
+ * number from 0 to 255.
  *
  * @example
  * ```ts
@@ -106,7 +118,9 @@ export function parsePrice(text: string, decimals: number): bigint {
   return sign === '-' ? -size : size
 }
 
-/** The value with `fewer` decimals less, rounded; with more, where that is negative. */
+/**
+ * Removes `fewer` decimals from the value, and rounds it. If `fewer` is negative, adds decimals.
+ */
 function round(value: bigint, fewer: number, rounding: Rounding): bigint {
   if (fewer <= 0) return value * 10n ** BigInt(-fewer)
   const unit = 10n ** BigInt(fewer)
@@ -120,7 +134,7 @@ function round(value: bigint, fewer: number, rounding: Rounding): bigint {
   return isNegative ? -rounded : rounded
 }
 
-/** The value with all its decimals. */
+/** Writes the value with all its decimals, trailing zeros included. */
 function write(value: bigint, decimals: number): string {
   const size = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0')
   const sign = value < 0n ? '-' : ''

@@ -12,35 +12,46 @@ import { type JSONOf, toJSON } from './json.js'
 /** How a report was received. */
 export type ReportSource = 'live' | 'backfill' | 'request'
 
-/** What `JSON.stringify` writes of a report: its fields, and `decoded` with bigints as decimal strings. */
+/** The form of a report in JSON: its fields, and `decoded` with bigints as decimal strings. */
 export interface ReportJSON<out Data = unknown> {
   /** In lower case. */
   readonly feedID: string
   /** The signed bytes, `0x` and hexadecimal digits. */
   readonly fullReport: string
-  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
+  /**
+   * The earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds
+   * if the feed's id begins with `0x1`.
+   */
   readonly validFromTimestamp: number
-  /** Time of the observations, in the feed's unit. */
+  /** The time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** The configured URL that it was received from, with the id of the origin as its fragment where it has one. */
+  /**
+   * The configured URL that the report was received from. If the origin has an id, the id is the
+   * fragment of this URL.
+   */
   readonly origin: string
-  /** How it was received. */
+  /** How the report was received. */
   readonly source: ReportSource
-  /** The decoded fields, each bigint as a decimal string; undefined where the report cannot be decoded. */
+  /**
+   * The decoded fields, each bigint as a decimal string; undefined if the report cannot be decoded.
+   */
   readonly decoded: JSONOf<Data> | undefined
 }
 
 /** Decodes and verifies the reports of a stack. */
 export interface DecoderTable<out Data = unknown> {
-  /** The versions that there are decoders for: 3 for V3. */
+  /** The versions that the table has decoders for: 3 for V3. */
   readonly versions: readonly number[]
   /** Decodes a report of a feed (in normal form). Throws ReportDecodingError. */
   decode(fullReport: string, feedID: string): Data
-  /** Rejects with ReportVerificationError, or with DataStreamsError where there is no verifier. */
+  /**
+   * Verifies a report. Rejects with ReportVerificationError, or with DataStreamsError if there is
+   * no verifier.
+   */
   verify(report: Report): Promise<void>
 }
 
-// Maps and not fields, so that reports without them need no memory for them.
+// These are maps and not fields, so that reports without an entry need no memory for it.
 const contexts = new WeakMap<Report, ReportContext>()
 const acknowledged = new WeakMap<Report, (report: Report) => void>()
 
@@ -49,22 +60,31 @@ export function onAcknowledge(report: Report, listener: (report: Report) => void
   acknowledged.set(report, listener)
 }
 
-/** Says of a report that a stream delivers whether it is the newest of its feed. */
+/** Sets `isNewest` of a report, just before a stream delivers it. */
 export let markNewest: (report: Report, isNewest: boolean) => void
 
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
   /** In lower case. */
   readonly feedID: string
-  /** The signed bytes, `0x` and hexadecimal digits, as verifier contracts take them. */
+  /** The signed bytes, `0x` and hexadecimal digits, in the form that verifier contracts accept. */
   readonly fullReport: string
-  /** Earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds for ids that begin with `0x1`. */
+  /**
+   * The earliest time for which the report is valid, in the feed's unit: seconds, or milliseconds
+   * if the feed's id begins with `0x1`.
+   */
   readonly validFromTimestamp: number
-  /** Time of the observations, in the feed's unit. */
+  /** The time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** The configured URL that it was received from, with the id of the origin as its fragment where it has one. */
+  /**
+   * The configured URL that the report was received from. If the origin has an id, the id is the
+   * fragment of this URL.
+   */
   readonly origin: string
-  /** `live`: over a stream's connection; `backfill`: a stream fetched it later; `request`: by a request of yours. */
+  /**
+   * `live`: over a stream's connection. `backfill`: a stream fetched the report later. `request`:
+   * your program requested the report.
+   */
   readonly source: ReportSource
   readonly #table: DecoderTable<Data>
   #decoded: Data | undefined
@@ -94,22 +114,24 @@ export class Report<out Data = unknown> {
 
   static {
     markNewest = (report, isNewest) => {
-      // A plugin may pass on an object of its own.
+      // A plugin may pass on an object that is not a Report.
       if (#isNewest in report) report.#isNewest = isNewest
     }
   }
 
   /**
-   * Whether its stream had delivered no report of its feed that is as new, when it delivered this one. Always false for a report
-   * dated more than five seconds after the present; undefined for a report of a request, and before the delivery.
+   * Whether the report was newer than all reports of its feed that its stream had delivered before
+   * it. Always false for a report dated more than five seconds in the future. Undefined before the
+   * delivery, and for a report of a request.
    */
   get isNewest(): boolean | undefined {
     return this.#isNewest
   }
 
   /**
-   * The fields, decoded on first access and cached. Throws ReportDecodingError where the bytes break a rule or no decoder of
-   * the stack knows the version; the other fields of the report are valid all the same.
+   * The fields, decoded on first access and cached. Throws ReportDecodingError if the bytes break a
+   * rule, or if no decoder of the stack knows the version. The other fields of the report are valid
+   * even then.
    */
   get decoded(): Data {
     if (this.#decoded !== undefined) return this.#decoded
@@ -123,12 +145,17 @@ export class Report<out Data = unknown> {
     }
   }
 
-  /** The id of the origin that it was received from, where the service has given one. */
+  /**
+   * The id of the origin that the report was received from; undefined if the service gave no id.
+   */
   get originID(): string | undefined {
     return originIDOf(this.origin)
   }
 
-  /** The configuration, sequence number and signatures, read on first access. None of them is checked. */
+  /**
+   * The configuration, sequence number and signatures, read on first access. None of them is
+   * checked.
+   */
   get context(): ReportContext {
     let context = contexts.get(this)
     if (context === undefined) {
@@ -139,49 +166,55 @@ export class Report<out Data = unknown> {
   }
 
   /**
-   * Marks the report as processed, so that its stream's cursor may pass it: for a stream with `acknowledge: 'manual'`. On
-   * other reports, and the second time, it does nothing.
+   * Marks the report as processed, so that its stream's cursor may pass it. Only for streams with
+   * `acknowledge: 'manual'`: it does nothing for other reports, or when it is called again.
    */
   acknowledge(): void {
     acknowledged.get(this)?.(this)
   }
 
-  /** What `JSON.stringify` writes of it. Decodes the report; where that fails, `decoded` is left out, and nothing is thrown. */
+  /**
+   * The report in the form that `JSON.stringify` writes. Decodes the report. If decoding fails,
+   * `decoded` is undefined, and nothing is thrown.
+   */
   toJSON(): ReportJSON<Data> {
     const { feedID, fullReport, validFromTimestamp, observationsTimestamp, origin, source } = this
     let decoded: JSONOf<Data> | undefined
     try {
       decoded = toJSON(this.decoded)
     } catch {
-      // The bytes break a rule, or no decoder knows the version: the other fields are valid all the same.
+      // The bytes break a rule, or no decoder knows the version. The other fields are valid even
+      // then.
     }
     const times = { validFromTimestamp, observationsTimestamp }
     return { feedID, fullReport, ...times, origin, source, decoded }
   }
 
   /**
-   * Verifies the signatures, unless that has been done: needs the plugin `verify` in the stack. Rejects with
-   * ReportVerificationError, whose `reason` says what is wrong.
+   * Verifies the signatures, unless they have been verified already. The stack must have the plugin
+   * `verify`. Rejects with ReportVerificationError, whose `reason` says what is wrong.
    */
   verify(): Promise<void> {
     return this.#table.verify(this)
   }
 }
 
-/** The id in `wss://host#001`, where there is one. */
+/** The origin's id: `001` for `wss://host#001`. Undefined if there is none. */
 export function originIDOf(origin: string): string | undefined {
   const at = origin.indexOf('#')
   return at === -1 ? undefined : origin.slice(at + 1)
 }
 
-/** An envelope breaks a rule of its format. */
+/** Thrown if an envelope breaks a rule of its format. */
 export class EnvelopeError extends Error {}
 
 /**
- * Makes a report from an envelope, the JSON object in which the service sends it. Nothing of that is trusted: shape and
- * types are checked, and what is not signed must agree with the signed blob. Times that the envelope lacks are the blob's.
+ * Makes a report from an envelope, the JSON object in which the service sends a report. The
+ * envelope is not trusted: its shape and types are checked, and its unsigned fields must agree with
+ * the signed blob. If the envelope lacks a time, the time of the blob is used.
  *
- * Throws EnvelopeError for an envelope of another shape, ReportDecodingError where the report itself breaks a rule.
+ * Throws EnvelopeError if the envelope has another shape, and ReportDecodingError if the report
+ * itself breaks a rule.
  */
 export function toReport(
   envelope: unknown,
@@ -203,7 +236,10 @@ export function toReport(
   return new Report(id, fullReport, validFrom ?? observed, observed, origin, source, table)
 }
 
-/** The time in a field of the envelope, or else that of the blob; where both have one, they must be the same. */
+/**
+ * The time in a field of the envelope. If the field is missing, the time of the blob. If both have
+ * a time, the two must be equal.
+ */
 function checkTime(
   times: Readonly<Record<string, unknown>>,
   head: Head,

@@ -2,32 +2,53 @@ import type { ClientScope, ServiceKey } from '../core/scope.js'
 import { feedResolution, feedVersion } from './feed-id.js'
 import type { Report } from './report.js'
 
-/** An interval of a feed's time, in the feed's unit. It includes both ends. */
+/** An interval between two times of a feed, in the feed's unit. It includes both ends. */
 export interface Interval {
-  /** The first time in it. */
+  /** The first time of the interval. */
   from: number
-  /** The last time in it. */
+  /** The last time of the interval. */
   to: number
 }
 
-/** The longest range that the network gives a report, in seconds: such a report need not begin where the one before ended. */
+/**
+ * The longest range that the network gives a report, in seconds. A report with this range need not
+ * begin where its predecessor ended.
+ */
 export const LONGEST_RANGE = 300
 
-/** Pairs of times for which a feed has room at first: 64 bytes lie within the heap, without a buffer of their own. */
+/**
+ * The pairs of times that a feed has room for at first. Eight pairs of 32-bit times take 64 bytes,
+ * which the engine keeps in the heap without a separate buffer.
+ */
 const FIRST_PAIRS = 8
-/** Runs that a feed remembers. Of more, the nearest two become one. */
+/**
+ * The most runs that a feed remembers. Beyond this number, the two runs with the least time between
+ * them are joined.
+ */
 const MOST_RUNS = 256
-/** Runs that may have to stay apart before the search for the nearest two ends, so that a search stays short. */
+/**
+ * The search for the nearest two runs ends after this many pairs of runs that must stay apart. This
+ * limit keeps the search short.
+ */
 const MOST_APART = 16
-/** Reports that a feed caches once duplicates may arrive: origins are rarely further apart. */
+/**
+ * The reports that a feed caches once duplicates may arrive. Origins are rarely more than eight
+ * reports apart.
+ */
 const MOST_CACHED = 8
 
-/** Under this key, plugins of one client share what each of its streams has seen, by the stream's scope. */
+/**
+ * The key under which the plugins of a client share the times that each stream has seen. The map is
+ * keyed by the stream's scope.
+ */
 export const seenStreams: ServiceKey<WeakMap<object, SeenFeeds>> = {
   name: 'the times seen in streams',
 }
 
-/** Provides what a client's streams have seen, unless another plugin has: each plugin that reads it does so in `setup`. */
+/**
+ * Provides the map of `seenStreams`, unless another plugin has provided it. Each plugin that reads
+ * the map calls this in `setup`.
+ */
 export function provideSeen({ find, provide }: Pick<ClientScope, 'find' | 'provide'>): void {
   if (find(seenStreams) === undefined) provide(seenStreams, new WeakMap())
 }
@@ -36,14 +57,17 @@ export function provideSeen({ find, provide }: Pick<ClientScope, 'find' | 'provi
 export interface SeenScope {
   /** The client of the stream. */
   readonly client: Pick<ClientScope, 'find'>
-  /** The times up to which an earlier stream has delivered. */
+  /** The times up to which an earlier stream has delivered reports. */
   readonly cursors: {
     /** The cursor of a feed, in its unit. */
     get(feedID: string): number | undefined
   }
 }
 
-/** What the stream of a scope has seen: the same for all plugins of a client that has `provideSeen`. */
+/**
+ * The times that the stream of a scope has seen. All plugins share one result if the client's
+ * plugins call `provideSeen`; otherwise each call returns a new one.
+ */
 export function seenIn(scope: SeenScope): SeenFeeds {
   const streams = scope.client.find(seenStreams)
   let seen = streams?.get(scope)
@@ -54,19 +78,22 @@ export function seenIn(scope: SeenScope): SeenFeeds {
   return seen
 }
 
-/** What one stream has seen, by feed. */
+/** The times that one stream has seen, by feed. */
 export class SeenFeeds {
-  /** How many times the feeds that are first seen from now on remember exactly. */
+  /**
+   * How many of its newest times a feed remembers exactly. A change applies to feeds that are first
+   * seen later.
+   */
   window = 512
   /** Whether duplicates may arrive, so that a feed caches more than one report. */
   hasDuplicates = false
   /**
-   * Brings `upTo` of a feed to the present. A plugin that knows the present sets it before the first report. Without it no time is in
-   * the future.
+   * Moves a feed's `upTo` to the present. A plugin that knows the present sets this function before
+   * the first report. Without this function no time counts as in the future.
    */
   advance: ((seen: SeenTimes) => void) | undefined = undefined
   readonly #feeds = new Map<string, SeenTimes>()
-  /** Feeds that were unsubscribed: their cursors no longer apply. */
+  /** Feeds that were unsubscribed. Their cursors no longer apply. */
   readonly #forgotten = new Set<string>()
   readonly #cursors: SeenScope['cursors']
 
@@ -74,12 +101,12 @@ export class SeenFeeds {
     this.#cursors = cursors
   }
 
-  /** What has been seen of a feed. */
+  /** The times of a feed that have been seen. */
   of(feedID: string): SeenTimes {
     return this.#feeds.get(feedID) ?? this.#add(feedID)
   }
 
-  /** Drops what has been seen of these feeds. */
+  /** Forgets all times of these feeds. */
   forget(feedIDs: readonly string[]): void {
     for (const feedID of feedIDs) {
       this.#feeds.delete(feedID)
@@ -95,42 +122,54 @@ export class SeenFeeds {
   }
 }
 
-/** The reports of one feed that have been seen. */
+/** The times of one feed that its stream has seen. */
 export class SeenTimes {
   /** In lower case. */
   readonly feedID: string
   /** The time up to which an earlier stream has delivered the feed's reports. */
   readonly cursor: number | undefined
-  /** A second in the unit of the feed. */
+  /** One second in the feed's unit. */
   readonly second: 1 | 1000
-  /** How many of the newest times are remembered exactly, at least. */
+  /** At least this many of the newest times are remembered exactly. */
   readonly window: number
-  /** False for version 1, whose reports name blocks in place of the time from which on they hold. */
+  /**
+   * Whether reports sign the start of their range. False for version 1, whose reports have a block
+   * number in its place.
+   */
   readonly hasRanges: boolean
   /**
-   * The newest times, exactly and ascending, each followed by the time from which on its report holds: `count` such pairs. Times of a
-   * feed in seconds fit into 32 bits.
+   * The newest times, exact and ascending, as `count` pairs. A pair is the time of a report and the
+   * first time of its range. For feeds in seconds, both fit into 32 bits.
    */
   pairs: Float64Array | Uint32Array
-  /** How many pairs there are. */
+  /** The number of pairs in use. */
   count = 0
-  /** Later times are in the future, unless the clock has moved since. */
+  /** The latest time that is not in the future. The clock may have moved since it was set. */
   upTo: number
-  /** Reports dated in the future, ascending: since when they hold, and their times, which may be wrong. */
+  /** Reports dated in the future, ascending by time. Their times may be wrong. */
   readonly future: {
-    /** The time from which on the report holds. */
+    /** The first time of the report's range. */
     readonly since: number
     /** The time of its observations. */
     readonly time: number
   }[] = []
-  /** The times before `pairs`: ascending runs of reports each of which begins where the one before ended. */
+  /**
+   * The times before `pairs`, as ascending runs. In a run, each report begins where its predecessor
+   * ended.
+   */
   readonly runs: Interval[] = []
-  /** Whether a plugin looks for a report between two times: the runs around them stay apart. */
+  /**
+   * Says whether a plugin looks for a report between two times. If so, the runs around these times
+   * stay apart.
+   */
   isSought: ((from: number, to: number) => boolean) | undefined = undefined
-  /** Where in `pairs` the last search ended: duplicates come in the order of their reports. */
+  /**
+   * The index in `pairs` at which the last search ended. The next search tries the pair after it,
+   * as duplicates arrive in the order of their reports.
+   */
   #found = 0
   readonly #advance: ((seen: SeenTimes) => void) | undefined
-  /** The last reports, in full; the newest of them is at `#newest`. */
+  /** The last reports, in full. The newest is at `#newest`. */
   readonly #cache: (Report | undefined)[] = []
   #newest = 0
 
@@ -147,17 +186,20 @@ export class SeenTimes {
     if (cursor !== undefined) this.#insert(cursor, cursor)
   }
 
-  /** The newest time seen that is not in the future; -Infinity without one. */
+  /** The newest time seen that is not in the future; -Infinity if there is none. */
   get newest(): number {
     return this.count > 0 ? (this.pairs[2 * this.count - 2] as number) : endOf(this.runs)
   }
 
-  /** The oldest time that is known exactly; Infinity without one. */
+  /** The oldest time that is known exactly; Infinity if there is none. */
   get oldestExact(): number {
     return this.count > 0 ? (this.pairs[0] as number) : Number.POSITIVE_INFINITY
   }
 
-  /** Adds the time of a report, and since when it holds; false if the time has been seen. */
+  /**
+   * Adds a report: `since` is the first time of its range, and `time` its own time. False if the
+   * time has been seen.
+   */
   add(since: number, time: number): boolean {
     if (time > this.upTo && this.isFuture(time)) return this.#addFuture(since, time)
     const { pairs, count } = this
@@ -175,7 +217,10 @@ export class SeenTimes {
     return true
   }
 
-  /** Whether a report of this time has been seen. Behind the exact times, every time of a run counts as seen. */
+  /**
+   * Whether a report of this time has been seen. Before the exact times, every time of a run counts
+   * as seen.
+   */
   has(time: number): boolean {
     const { pairs, count, runs } = this
     const at = this.#indexOf(time)
@@ -185,7 +230,9 @@ export class SeenTimes {
     return run !== undefined && run.from <= time
   }
 
-  /** The nearest earlier time seen, for a report that has been added; -Infinity without one. */
+  /**
+   * The nearest earlier time seen, for a report that has been added; -Infinity if there is none.
+   */
   below(since: number, time: number): number {
     const { runs } = this
     const at = this.#indexOf(time)
@@ -197,8 +244,9 @@ export class SeenTimes {
   }
 
   /**
-   * Refutes the claim of the next later report, where a report of this time lies in the range that it claims. Returns the time of
-   * that later report; undefined where there is no such claim any more.
+   * Refutes the range of the next later report, if a report of this time lies in that range. The
+   * range is reduced to the later report's own time, which is returned. Undefined if there is no
+   * such range, or if it has been refuted before.
    */
   refuteClaim(time: number): number | undefined {
     const { pairs, count } = this
@@ -209,7 +257,7 @@ export class SeenTimes {
     return above
   }
 
-  /** Whether a report is the newest, and begins where the one below it ended. */
+  /** Whether a report is the newest, and begins where its predecessor ended. */
   followsOn(since: number, time: number): boolean {
     const { pairs } = this
     const end = 2 * this.count
@@ -222,7 +270,10 @@ export class SeenTimes {
     return time > this.upTo
   }
 
-  /** The present has moved: returns the reports that are in the future no longer, and the earliest of more than `window`. */
+  /**
+   * Moves the present. Returns the reports that are no longer in the future. If more than `window`
+   * reports were dated in the future, also returns the earliest, so that at most `window` are left.
+   */
   moveTo(present: number): readonly { readonly since: number; readonly time: number }[] {
     const { future } = this
     const excess = future.length - this.window
@@ -232,7 +283,7 @@ export class SeenTimes {
     return due
   }
 
-  /** The present was moved back: times that are later now are in the future again. */
+  /** Called after the present was moved back. Moves the times after it back to `future`. */
   retreat(): void {
     while (this.count > 0 && this.newest > this.upTo) {
       this.future.unshift({ since: this.pairs[2 * this.count - 1] as number, time: this.newest })
@@ -240,7 +291,7 @@ export class SeenTimes {
     }
   }
 
-  /** The parts of an interval that neither a report nor one of the others covers, ascending. */
+  /** The parts of an interval that no report and none of the `others` cover, ascending. */
   unseenIn(
     { from, to }: Readonly<Interval>,
     others: readonly Readonly<Interval>[] = [],
@@ -251,7 +302,8 @@ export class SeenTimes {
     for (let at = 0; at < 2 * this.count; at += 2) {
       const time = pairs[at] as number
       const since = pairs[at + 1] as number
-      // A report that overlaps with the one below it says nothing of the time between them.
+      // The range of a report that overlaps with its predecessor does not cover the time between
+      // them.
       covered.push({ from: since > below ? since : time, to: time })
       below = time
     }
@@ -267,8 +319,9 @@ export class SeenTimes {
   }
 
   /**
-   * Caches a report that was added: the last one, the one before where reports may be missing between them, and more of them once
-   * duplicates may arrive.
+   * Caches a report that was added. The cache keeps the last report. It also keeps the previous
+   * report if reports may be missing between the two. Once duplicates may arrive, it keeps the last
+   * eight.
    */
   cache(report: Report, hasDuplicates: boolean): void {
     const { validFromTimestamp: since, observationsTimestamp: time } = report
@@ -277,7 +330,10 @@ export class SeenTimes {
     this.#cache[this.#newest] = report
   }
 
-  /** The cached report of a time. It mostly lies as far behind the newest as its time does. */
+  /**
+   * The cached report of a time. If n exact times are newer, the search first tries the report n
+   * places before the newest.
+   */
   cached(time: number): Report | undefined {
     const cache = this.#cache
     const at = this.#newest - (this.count - 1 - this.#indexOf(time))
@@ -287,8 +343,9 @@ export class SeenTimes {
   }
 
   /**
-   * The index of the first exact time that is not before this one. The search looks first where the time lies if all times are as
-   * far apart as the newest two, and then behind the last duplicate.
+   * The index of the first exact time that is not earlier than `time`. The search first assumes
+   * that all times are as far apart as the newest two. Then it tries the pair after the result of
+   * the last search. If both are wrong, it does a binary search.
    */
   #indexOf(time: number): number {
     const { pairs, count } = this
@@ -315,7 +372,7 @@ export class SeenTimes {
     return low
   }
 
-  /** Adds a time in the future; false if it has been seen. */
+  /** Adds a time in the future. False if it has been seen. */
   #addFuture(since: number, time: number): boolean {
     if (this.has(time)) return false
     this.future.push({ since, time })
@@ -331,7 +388,9 @@ export class SeenTimes {
     this.count++
   }
 
-  /** Writes a pair; if its times don't fit, all get more bits. */
+  /**
+   * Writes a pair. If its times don't fit into 32 bits, copies all pairs to an array of 64 bits.
+   */
   #write(at: number, since: number, time: number): void {
     const { pairs } = this
     const from = Math.min(since, time)
@@ -342,7 +401,10 @@ export class SeenTimes {
     this.#write(at, since, time)
   }
 
-  /** Doubles the list, up to a fourth more than the window; then moves the oldest fourth to the runs. */
+  /**
+   * Doubles the list, up to a fourth more than the window. At that size, moves the oldest times to
+   * the runs, so that `window` pairs are left.
+   */
   #makeRoom(): void {
     const { pairs, count, window, runs } = this
     const most = window + (window >> 2)
@@ -363,8 +425,8 @@ export class SeenTimes {
   }
 
   /**
-   * Adds a time to the run that ends just before it, or as a run of its own. The range that its report claims is not added:
-   * after a clock went back, the next reports may refute the claim.
+   * Adds a time to the run that ends just before it, or as a new run. The range that its report
+   * claims is not added. If a clock was turned back, the next reports may refute the claim.
    */
   #addToRuns(time: number): void {
     const { runs } = this
@@ -378,8 +440,9 @@ export class SeenTimes {
   }
 
   /**
-   * Joins the two runs with the least time between them, where no report is sought: that time counts as seen from then on. False
-   * if there are no such runs.
+   * Joins the two runs with the least time between them. Skips runs if a report between them is
+   * sought. The time between the joined runs counts as seen from then on. False if there are no
+   * such runs.
    */
   #joinNearest(): boolean {
     const { runs } = this
@@ -404,7 +467,7 @@ export class SeenTimes {
   }
 }
 
-/** Whether a time lies in an interval. */
+/** Whether a time lies in an interval, ends included. */
 export function isIn({ from, to }: Readonly<Interval>, time: number): boolean {
   return from <= time && time <= to
 }
@@ -414,7 +477,7 @@ function endOf(runs: readonly Interval[]): number {
   return last === undefined ? Number.NEGATIVE_INFINITY : last.to
 }
 
-/** The index of the first run that does not end before a time. */
+/** The index of the first run that ends at or after a time. */
 function firstEndingAt(runs: readonly Interval[], time: number): number {
   let low = 0
   let high = runs.length

@@ -2,30 +2,31 @@ import { DataStreamsError, type ErrorFacts } from '../core/errors.js'
 import type { ServiceKey } from '../core/scope.js'
 import type { Report } from './report.js'
 
-/** Checks whether reports are signed as they should be. */
+/** Checks the signatures of reports. */
 export interface ReportVerifier {
   /**
-   * Calls `settled` once, later: with the error, or undefined if the report is verified, and with
-   * the report. Returns a function that cancels the check.
+   * Checks a report, and later calls `settled` once: with the report, and with the error or, if the
+   * report is verified, undefined. Returns a function that cancels the check; undefined if there is
+   * nothing to cancel.
    */
   check(
     report: Report,
     settled: (failure: Error | undefined, report: Report) => void,
   ): (() => void) | undefined
   /**
-   * The `verification` of a stream's `getMetrics()`, by the stream's scope; undefined if none of
-   * its reports is verified.
+   * The field `verification` of a stream's `getMetrics()`. Undefined if no report of the stream is
+   * verified on arrival. `scope` is the stream's scope.
    */
   metricsOf?(scope: object): VerificationMetrics | undefined
 }
 
 /** The state of the verification of a stream's reports, at the time of the call. */
 export interface VerificationMetrics {
-  /** Reports that wait for their signers, or to be verified. */
+  /** The number of reports that wait for their signers, or to be verified. */
   readonly waiting: number
   /**
-   * Milliseconds that the oldest waiting report has waited, by the monotonic clock; 0 while none
-   * waits.
+   * How many milliseconds the oldest waiting report has waited, by the monotonic clock; 0 if no
+   * report waits.
    */
   readonly oldestMs: number
   /**
@@ -33,15 +34,15 @@ export interface VerificationMetrics {
    * report.
    */
   readonly curveLibrary: string | undefined
-  /** The number of threads that recover, at most; 0 is the event loop. */
+  /** The largest number of threads that recover signers; 0 if the event loop does it. */
   readonly threads: number | undefined
   /**
-   * How many signers of the last report's set may be faulty: each report has more signatures than
-   * that.
+   * How many signers of the last report's set may be faulty. Each report needs more signatures than
+   * this number.
    */
   readonly f: number | undefined
   /**
-   * How many such reports all threads together can verify in a second, as measured with the last
+   * How many such reports all threads together can verify in a second, measured with the last
    * reports.
    */
   readonly reportsPerSecond: number | undefined
@@ -51,25 +52,25 @@ export interface VerificationMetrics {
 export const reportVerifier: ServiceKey<ReportVerifier> = { name: 'the report verifier' }
 
 /**
- * Why a report was not verified, as a stable word.
+ * Why a report was not verified, as a word that does not change between versions.
  *
  * | reason | meaning | cause |
  * |---|---|---|
- * | `malformed` | the bytes are not a report, or there are some after the last signature | the service |
- * | `unknown-digest` | the source of signers has none for the report's configuration | a rotation or a forgery |
- * | `signers-unavailable` | the source of signers failed or took too long, so nothing is known of the report | your source |
- * | `not-active` | there are signers, but not for the time of the report | an old set or an old report |
- * | `curve-library-unavailable` | the library that recovers signers can't be loaded, so nothing is known of the report | your installation |
- * | `too-few-signatures` | f or fewer, so that faulty signers alone may have made them | the service |
- * | `too-many-signatures` | more than there are signers, or than the f + 1 of `quorum: 'exactly'` | the service |
+ * | `malformed` | the bytes are not a report, or bytes follow the last signature | the service |
+ * | `unknown-digest` | the source has no signers for the report's configuration | a rotation or a forgery |
+ * | `signers-unavailable` | the source of signers failed or took too long, so the report could not be checked | your source |
+ * | `not-active` | the configuration has signers, but none for the time of the report | an old set or an old report |
+ * | `curve-library-unavailable` | the library that recovers signers can't be loaded, so the report could not be checked | your installation |
+ * | `too-few-signatures` | the report has at most f signatures, so all of them may be by faulty signers | the service |
+ * | `too-many-signatures` | the report has more signatures than signers, or more than f + 1 with `quorum: 'exactly'` | the service |
  * | `bad-signature` | r or s is out of the curve's range, or no key can make the pair | a forgery |
- * | `high-s` | the upper of the two s of a signature: anyone can compute it, no signer makes it | a forgery |
+ * | `high-s` | s is the larger of the two possible values: no signer uses it, but anyone can compute it | a forgery |
  * | `bad-recovery-id` | v is neither 0 nor 1 | a forgery |
- * | `unknown-signer` | an address was recovered that is not in the set, as where any bit of the report was changed | a forgery |
+ * | `unknown-signer` | the recovered address is not in the set, as happens if any bit of the report is changed | a forgery |
  * | `repeated-signer` | two signatures are by one signer | a forgery |
- * | `wrong-feed` | the signed feed id is not that of the envelope, or not the expected one | the service |
- * | `wrong-time` | a signed time is not that of the envelope, or not the expected one | the service |
- * | `expired` | its `expiresAt` is over | an old report |
+ * | `wrong-feed` | the signed feed id differs from the envelope's or from the expected feed id | the service |
+ * | `wrong-time` | a signed time differs from the envelope's or from the expected time | the service |
+ * | `expired` | its `expiresAt` has passed | an old report |
  */
 export type VerificationFailure =
   | 'malformed'
@@ -88,18 +89,18 @@ export type VerificationFailure =
   | 'wrong-time'
   | 'expired'
 
-/** Reasons that say nothing about the report, so that it may be verified later. */
+/** The reasons that say nothing about the report. The report may still be verified later. */
 const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([
   'signers-unavailable',
   'curve-library-unavailable',
 ])
 
 /**
- * The signatures of a report could not be verified: `reason` says why. The error `isRetryable` if
- * the reason says nothing about the report.
+ * The signatures of a report could not be verified; `reason` says why. `isRetryable` is true if the
+ * reason says nothing about the report.
  */
 export class ReportVerificationError extends DataStreamsError {
-  /** Why, as a stable word. */
+  /** Why the report was not verified. */
   readonly reason: VerificationFailure
   /** The report, if it came over a stream. Do not trust its fields. */
   readonly report: Report | undefined
@@ -107,7 +108,7 @@ export class ReportVerificationError extends DataStreamsError {
   constructor(
     message: string,
     facts: ErrorFacts & {
-      /** Why, as a stable word. */
+      /** Why the report was not verified. */
       readonly reason: VerificationFailure
       readonly report?: Report | undefined
     },
@@ -129,7 +130,7 @@ export class ReportVerificationError extends DataStreamsError {
 /** The code of this error. */
 declare module '../core/errors.js' {
   interface ErrorClasses {
-    /** A report is not signed as it should be; `reason` says why. */
+    /** A report's signatures are not valid, or could not be verified; `reason` says why. */
     VERIFICATION: ReportVerificationError
   }
 }

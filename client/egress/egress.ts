@@ -1,4 +1,4 @@
-// Only a client with the option `proxy` or `tls` loads it.
+// Only a client with the option `proxy` or `tls` loads this file.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { SecureContext, SecureContextOptions } from 'node:tls'
@@ -22,21 +22,21 @@ import { type Connect, connectSocket } from '../transport/socket.js'
 import { blocksOf, type EgressSettings, type TLSSettings } from './options.js'
 import { type ProxyServer, type Target, targetOf } from './proxies.js'
 
-/** The ways out of this machine, for requests and for streams. */
+/** The functions that open connections, for requests and for streams. */
 export interface Egress {
   readonly fetch: Fetch
   readonly openSocket: (target: Target, signal?: AbortSignal) => Promise<Socket>
   readonly connect: Connect
 }
 
-/** Milliseconds until a connection must be open. */
+/** Milliseconds within which a connection must open, its tunnel included. */
 const OPEN_TIMEOUT = 10_000
 
-/** Makes the ways out. They close when the signal aborts. */
+/** Makes the functions that open connections. They stop when `closed` aborts. */
 export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSignal): Egress {
   const { ca, servername } = tls
   const context = createContext(tls)
-  // A proxy is shown no client certificate, which is for the service.
+  // A proxy gets no client certificate, because the certificate is for the service.
   const proxyContext = createContext(ca === undefined ? {} : { ca })
 
   async function openSocket(target: Target, signal?: AbortSignal): Promise<Socket> {
@@ -64,8 +64,8 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
 }
 
 /**
- * Certificates and keys as OpenSSL takes them. OpenSSL ignores text that is no certificate; this
- * function rejects it.
+ * Makes OpenSSL's context of certificates and keys. OpenSSL ignores text that is not a certificate;
+ * this function rejects such text.
  */
 function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContext {
   for (const [index, text] of (ca ?? []).entries()) {
@@ -76,7 +76,7 @@ function createContext({ ca, cert, key, passphrase }: TLSSettings): SecureContex
   return explained('tls', () => createSecureContext(options))
 }
 
-/** Messages for OpenSSL's codes, in terms of the options. */
+/** Error messages for OpenSSL's codes. They name the options. */
 const rules: Readonly<Record<string, string>> = {
   ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'tls.key must be the key of tls.cert',
   ERR_OSSL_BAD_DECRYPT: 'tls.passphrase must decrypt tls.key',
@@ -92,15 +92,15 @@ function explained<Made>(field: string, make: () => Made): Made {
   }
 }
 
-/** How a connection is opened. */
+/** The settings of a new connection. */
 interface Opening {
   readonly context: SecureContext
   readonly servername?: string | undefined
-  /** A connection to go through. */
+  /** An open connection to a proxy, through which the new connection goes. */
   readonly tunnel?: Socket | undefined
 }
 
-/** Opens a connection. Over TLS, the handshake is done. */
+/** Opens a connection. Over TLS, this includes the handshake. */
 async function open(
   { host, port, isSecure }: Target,
   { context, servername = isIP(host) === 0 ? host : '', tunnel }: Opening,
@@ -112,7 +112,7 @@ async function open(
         port,
         servername,
         secureContext: context,
-        // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+        // Certificates are verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says.
         rejectUnauthorized: true,
         ALPNProtocols: ['http/1.1'],
         ...(tunnel === undefined ? {} : { socket: tunnel }),
@@ -135,8 +135,8 @@ async function settled(
   event: Promise<unknown>,
   signal: AbortSignal,
 ): Promise<Socket> {
-  // TLS emits an alert of the peer without destroying the socket. Undici would then report the end
-  // alone.
+  // TLS emits an alert of the peer without destroying the socket. Without this listener, undici
+  // would report only that the connection ended.
   socket.on('error', error => socket.destroy(error))
   const forget = onAbort(signal, () => socket.destroy(signal.reason))
   if (signal.aborted) socket.destroy(signal.reason)
@@ -153,8 +153,8 @@ async function settled(
 }
 
 /**
- * Has a proxy open a tunnel. The target sees nothing that the proxy is told, nor the proxy what the
- * target is told.
+ * Opens a tunnel through a proxy. The proxy's credentials are not sent to the target. The CONNECT
+ * request has none of the headers that are sent to the target.
  */
 async function openTunnel(
   proxy: ProxyServer,
@@ -183,7 +183,7 @@ async function openTunnel(
     await settled(socket, answered, signal)
     const [answer, , head] = await answered
     status = answer.statusCode ?? 0
-    // The target's first bytes may come in one packet with the answer.
+    // The target's first bytes may arrive together with the proxy's answer.
     socket.unshift(head)
   } catch (thrown) {
     throw proxyError(refusal, thrown)
@@ -191,7 +191,7 @@ async function openTunnel(
   if (status >= 200 && status <= 299) return socket
   socket.destroy()
   const wrong = authorization === undefined ? 'lacks' : 'has the wrong'
-  // Node takes an interim answer to CONNECT for the answer.
+  // Node treats an interim (1xx) answer to CONNECT as the final answer.
   const interim = status < 200 ? ', which is an interim answer' : ''
   const why = status === 407 ? `: its URL ${wrong} user name and password` : interim
   throw new ProxyError(`${refusal}: it answered ${status}${why}`, { statusCode: status })
@@ -203,7 +203,7 @@ function proxyError(what: string, thrown: unknown): ProxyError {
 
 type Undici = Exclude<Awaited<ReturnType<typeof loadUndici>>, Error>
 
-/** A fetch whose connections `openSocket` opens. */
+/** Makes a fetch whose connections `openSocket` opens. */
 function createFetch(openSocket: Egress['openSocket'], closed: AbortSignal): Fetch {
   let loading: ReturnType<typeof load> | undefined
 

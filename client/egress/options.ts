@@ -4,20 +4,22 @@ import { isBytes } from '../../crypto/bytes.js'
 import { TextDecoder } from '../../platform/globals.js'
 import { type FindProxy, parseProxies } from './proxies.js'
 
-/** Text in PEM, or the bytes of a file of it. */
+/** Text in PEM, or the bytes of a PEM file. */
 export type PEM = string | Uint8Array
 
 /**
- * The authorities that TLS connections to the service trust, and the certificate that they show.
+ * The authorities that TLS connections to the service trust, and the client certificate that the
+ * connections present.
  */
 export interface TLSOptions {
   /**
-   * The certificates of the authorities to trust, in place of Node's.
+   * The certificates of the authorities to trust, in place of Node's authorities.
    * @default those that Node trusts
    */
   readonly ca?: PEM | readonly PEM[]
   /**
-   * A client certificate, followed by the certificates between it and its authority. With `key`.
+   * A client certificate, followed by the intermediate certificates up to its authority. It needs
+   * `key`.
    * @default none
    */
   readonly cert?: PEM
@@ -32,25 +34,28 @@ export interface TLSOptions {
 /** How the connections of requests and streams leave this machine. */
 export interface EgressOptions {
   /**
-   * The URL of a proxy, or `'env'` for those that the environment names: HTTPS_PROXY, HTTP_PROXY,
+   * The URL of a proxy. With `'env'`, the environment names the proxies: HTTPS_PROXY, HTTP_PROXY,
    * ALL_PROXY and NO_PROXY.
    * @default no proxy
    */
   readonly proxy?: string
   /**
-   * The authorities that TLS connections trust, and the certificate that they show.
+   * The authorities that TLS connections trust, and the client certificate that the connections
+   * present.
    * @default what Node trusts, and no certificate
    */
   readonly tls?: TLSOptions
 }
 
-/** The options, checked, with texts for bytes. */
+/** The checked options. Bytes have been decoded to text. */
 export interface EgressSettings {
   readonly findProxy: FindProxy
   readonly tls: TLSSettings
 }
 
-/** Checks the options. Returns undefined if connections need nothing of their own. */
+/**
+ * Checks the options. Returns undefined if connections need neither a proxy nor settings of TLS.
+ */
 export function checkEgress({ proxy, tls }: EgressOptions): EgressSettings | undefined {
   const findProxy = proxy === undefined ? undefined : parseProxies(proxy)
   if (findProxy === undefined && tls === undefined) return undefined
@@ -68,7 +73,7 @@ const tlsSchema = {
   servername: optional(checkHostName),
 } satisfies Schema<TLSOptions>
 
-/** The options of TLS, checked, with texts for bytes. */
+/** The checked options of TLS. Bytes have been decoded to text. */
 export interface TLSSettings extends Omit<TLSOptions, 'ca' | 'cert' | 'key'> {
   readonly ca?: readonly string[]
   readonly cert?: string
@@ -92,12 +97,15 @@ function checkAuthorities(field: string, value: unknown): readonly string[] {
   )
 }
 
-/** Text in PEM of a kind. A path is refused: the caller reads files. */
+/**
+ * Checks text in PEM of the given kind, and returns it. A path is refused, because the caller must
+ * read the file.
+ */
 function checkPEM(field: string, value: unknown, kind: string): string {
   if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`${field} must be text in PEM, or its bytes`)
   const decoded = typeof value === 'string' ? value : new TextDecoder().decode(value)
-  // Some editors begin a file with the mark of its encoding.
+  // Some editors begin a file with a byte order mark.
   const text = decoded.replaceAll('\ufeff', '')
   if (!new RegExp(`^-----BEGIN ([A-Z0-9]+ )*${kind}-----`, 'm').test(text))
     throw new ValidationError(
@@ -112,7 +120,7 @@ function checkPEM(field: string, value: unknown, kind: string): string {
   return text
 }
 
-/** The whole blocks of a text in PEM. */
+/** Returns the complete blocks of a text in PEM. */
 export function blocksOf(text: string): readonly string[] {
   return text.match(/^-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?^-----END \1-----/gm) ?? []
 }

@@ -3,29 +3,30 @@ import { checkText } from '../../core/options.js'
 import { encodeBase64 } from '../../crypto/bytes.js'
 import { TextEncoder } from '../../platform/globals.js'
 
-/** Where a connection leads. */
+/** The host and port to which a connection leads. */
 export interface Target {
-  /** Without the brackets of an IPv6 address. */
+  /** A name or an address. An IPv6 address is without brackets. */
   readonly host: string
   readonly port: number
-  /** Over TLS. */
+  /** True if the connection uses TLS. */
   readonly isSecure: boolean
 }
 
 /**
- * A proxy. What the user is called there is a function's, so that nobody prints it with the rest.
+ * A proxy. A function returns the credentials, so that code that prints the proxy does not print
+ * them.
  */
 export interface ProxyServer extends Target {
-  /** Without user name and password. */
+  /** The URL without user name and password. */
   readonly url: string
   /** The value of the header `Proxy-Authorization`. */
   authorization(): string | undefined
 }
 
-/** The proxy through which a target is reached; undefined for none. */
+/** Returns the proxy for a target; undefined if the connection needs no proxy. */
 export type FindProxy = (target: Target) => ProxyServer | undefined
 
-/** The target of a URL: of http, https, ws or wss. */
+/** Returns the target of an http, https, ws or wss URL. */
 export function targetOf({ protocol, hostname, port }: URL): Target {
   const isSecure = protocol === 'https:' || protocol === 'wss:'
   return {
@@ -36,7 +37,8 @@ export function targetOf({ protocol, hostname, port }: URL): Target {
 }
 
 /**
- * Reads the option `proxy`; undefined where it asks for the environment, and that names no proxy.
+ * Reads the option `proxy`. Returns undefined if the option is `'env'` and the environment names no
+ * proxy.
  */
 export function parseProxies(given: unknown): FindProxy | undefined {
   const text = checkText('proxy', given)
@@ -48,9 +50,9 @@ export function parseProxies(given: unknown): FindProxy | undefined {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxies that an environment names. Of two variables that differ in case, the one in lower
- * case wins, as for curl. One that can't be used, as ALL_PROXY of SOCKS, is an error only for a
- * target that it would be used for.
+ * Finds the proxies that an environment names. If two variables differ only in case, the lower-case
+ * variable wins, as in curl. A proxy that can't be used, such as a SOCKS proxy in ALL_PROXY, is an
+ * error only for targets that need it.
  */
 export function proxiesOf(env: Environment): FindProxy | undefined {
   function read(name: string): (() => ProxyServer) | undefined {
@@ -70,7 +72,10 @@ export function proxiesOf(env: Environment): FindProxy | undefined {
   return target => (isExcepted(target) ? undefined : (target.isSecure ? secure : plain)?.())
 }
 
-/** No message quotes the URL: it may hold a password, even where it is no URL. */
+/**
+ * Parses the URL of a proxy. No error message quotes the text, because even an invalid URL may hold
+ * a password.
+ */
 function parseProxy(field: string, text: string): ProxyServer {
   let url: URL
   try {
@@ -98,8 +103,8 @@ function readCredentials(field: string, { username, password }: URL): string | u
 }
 
 /**
- * The rules of NO_PROXY: names stand for what is below them too, addresses for themselves,
- * `10.0.0.0/8` for a range.
+ * Parses the rules of NO_PROXY. A name matches itself and its subdomains. An address matches only
+ * itself. A rule such as `10.0.0.0/8` matches a range of addresses.
  */
 export function parseExceptions(list: string): (target: Target) => boolean {
   const rules = list.split(/[\s,]+/).flatMap(entry => (entry === '' ? [] : [parseRule(entry)]))
@@ -112,7 +117,7 @@ function parseRule(entry: string): Rule {
   if (entry === '*') return () => true
   const [, range = '', bits = ''] = /^(\d+\.\d+\.\d+\.\d+)\/(\d+)$/.exec(entry) ?? []
   if (range !== '') return inRange(range, Number(bits))
-  // A bare IPv6 address has colons, and no port.
+  // An IPv6 address without brackets has colons, and no port.
   const [, bracketed, bare = entry, port] = /^(?:\[(.+)\]|([^:]*))(?::(\d+))?$/.exec(entry) ?? []
   const name = normalizeHost(bracketed ?? bare.replace(/^\*?\./, ''))
   return (host, at) =>
@@ -131,7 +136,9 @@ const isAddress = (host: string): boolean => isIPv4(host) || host.includes(':')
 const numberOf = (address: string): number =>
   address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
 
-/** In lower case, without a dot at the end; an IPv6 address in its shortest form. */
+/**
+ * Returns a host in lower case, without a dot at the end. An IPv6 address gets its shortest form.
+ */
 function normalizeHost(host: string): string {
   const lower = host.toLowerCase().replace(/\.$/, '')
   if (!lower.includes(':')) return lower

@@ -7,14 +7,15 @@ import type { Egress } from './egress.js'
 import { checkEgress, type EgressOptions, type EgressSettings } from './options.js'
 
 /**
- * The functions through which a client reaches the network. Without them, it uses the platform's.
+ * The functions through which a client reaches the network. Without them, the client uses the
+ * platform's functions.
  */
 export interface Transport {
   readonly fetch?: Fetch | undefined
   readonly connect?: Connect | undefined
 }
 
-/** Takes the given functions, or makes functions that obey `proxy` and `tls`. */
+/** Returns the given functions, or makes functions that obey `proxy` and `tls`. */
 export function createTransport(options: EgressOptions & Transport, client: Lifetime): Transport {
   if (!opensSockets && (options.proxy !== undefined || options.tls !== undefined))
     throw new ValidationError(
@@ -35,7 +36,7 @@ export function createTransport(options: EgressOptions & Transport, client: Life
   }
 }
 
-/** Loads the code for Node with the first connection. */
+/** Makes a function that loads the code for Node with the first connection. */
 function createLoader(settings: EgressSettings, client: Lifetime): () => Promise<Egress> {
   let loading: Promise<Egress> | undefined
   return function load() {

@@ -2,12 +2,12 @@ import { copyBytes, isSame } from '../../platform/bytes.js'
 import type { Report } from '../../report/report.js'
 
 /**
- * How far a connection is in the order of all messages: most connections bring the same messages in
- * the same order.
+ * The position of a connection in the order of all messages. Most connections bring the same
+ * messages in the same order.
  */
 export interface Place {
   next: number
-  /** Bytes that the connection has brought before any other, since it last brought a duplicate. */
+  /** How many bytes this connection is ahead of the others; 0 after a duplicate. */
   lead: number
 }
 
@@ -16,24 +16,26 @@ interface Entry {
   report: Report
 }
 
-/** Messages in the cache, a power of two. */
+/**
+ * The number of messages in the cache. It must be a power of two, because it is used as a bit mask.
+ */
 const SIZE = 512
-/** The prime of the hash, FNV-1a. */
+/** The prime of the FNV-1a hash. */
 const PRIME = 0x0100_0193
 
 /**
  * A cache of messages and their reports. It recognises a duplicate by its bytes, so that no
- * duplicate is parsed again. It takes memory as messages come.
+ * duplicate is parsed again. Its memory grows with the messages, up to `SIZE` of them.
  */
 export class DuplicateCache {
   /** The last messages; message `n` is at `n` modulo the size. */
   readonly #ring: Entry[] = []
   #count = 0
-  /** The number of the newest message of each hash. */
+  /** The number of the newest message, by hash. */
   readonly #newest = new Float64Array(4 * SIZE).fill(Number.POSITIVE_INFINITY)
   #lastHash = 0
 
-  /** The report of a message with the same bytes. */
+  /** Returns the report of a cached message with the same bytes. */
   find(data: Uint8Array, place: Place): Report | undefined {
     const report = this.#compare(data, place.next, place)
     if (report !== undefined) return report
@@ -41,7 +43,7 @@ export class DuplicateCache {
     return this.#compare(data, this.#newest[this.#lastHash] as number, place)
   }
 
-  /** Adds the message that `find` has just not found. */
+  /** Adds a message. The last call of `find` must have been for this message, without a result. */
   add(data: Uint8Array, report: Report, place: Place): void {
     const index = this.#count & (SIZE - 1)
     const entry = this.#ring[index]
@@ -65,7 +67,8 @@ export class DuplicateCache {
 }
 
 /**
- * Mixes bytes from the places where most messages end the feed id, the last signature and the time.
+ * Hashes bytes from three places. In most messages these are the ends of the feed id, of the last
+ * signature and of the time.
  */
 function hash(data: Uint8Array): number {
   const { length } = data

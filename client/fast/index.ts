@@ -1,16 +1,17 @@
-// The door of the fast lane, which the tests can close. Without the fast lane, ws reads the frames,
-// `parseFrame` and `toReport` read the messages, and the same reports come, slower.
-// docs/performance.md has what each part costs and buys.
+// The entrance of the fast lane, which tests can close. Without the fast lane, ws reads the frames,
+// and `parseFrame` and `toReport` read the messages. The reports are the same, but take longer.
+// docs/performance.md lists the cost and the gain of each part.
 //
-// Two parts lie below, since imports go down: `platform/fast-socket.ts` reads messages from the
-// socket before ws, and `report/digits/` decodes hexadecimal digits with WebAssembly.
+// Two parts are in lower layers, because imports only point downwards. `platform/fast-socket.ts`
+// reads messages from the socket before ws does. `report/digits/` decodes hexadecimal digits with
+// WebAssembly.
 import { type DecoderTable, Report } from '../../report/report.js'
 import type { FeedState } from '../stream/feeds.js'
 import type { OriginTraffic } from '../stream/stream-api.js'
 import { DuplicateCache, type Place } from './duplicates.js'
 import { createMessageReader } from './message.js'
 
-/** A connection, as far as the fast lane looks at it. */
+/** The members of a connection that the fast lane uses. */
 export interface MessageSource {
   readonly origin: string
   readonly traffic: OriginTraffic
@@ -25,18 +26,18 @@ export type FastReader = (data: Uint8Array, source: MessageSource) => Report | u
 
 /** The fast lane of all streams. */
 export interface FastLane {
-  /** Reads messages from the socket, before ws makes frames of them. */
+  /** True if messages are read from the socket before ws reads the frames. */
   readonly readsSockets: boolean
   createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader
 }
 
-/** Undefined where a test has closed the door. */
+/** Undefined if a test has closed the fast lane. */
 export const fastLane: FastLane | undefined = { readsSockets: true, createReader }
 
 function createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader {
   const readMessage = createMessageReader(feeds, table)
   let firstOrigin: OriginTraffic | undefined
-  /** Made when a second origin brings a message: one origin brings no duplicates. */
+  /** Created when a second origin brings a message, because one origin brings no duplicates. */
   let duplicates: DuplicateCache | undefined
 
   return function readFast(data, { origin, traffic, place }) {

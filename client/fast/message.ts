@@ -1,5 +1,6 @@
-// Reads a message as the service writes it, in the bytes where it lies. The same report comes of
-// `parseFrame` and `toReport`, which read every other message, for two and a half times the work.
+// Reads a message in the form that the service writes, directly from its bytes. `parseFrame` and
+// `toReport` read messages in any other form. They give the same report, but take two and a half
+// times as much work.
 import { readText } from '../../platform/bytes.js'
 import { buffer, characters } from '../../report/digits/digits.js'
 import { feedVersion } from '../../report/feed-id.js'
@@ -28,27 +29,27 @@ const FULL_REPORT = textOf('"fullReport":"0x')
 const VALID_FROM = textOf('"validFromTimestamp":')
 const OBSERVED = textOf('"observationsTimestamp":')
 const [QUOTE, COMMA, BRACE, ZERO, NINE] = [34, 44, 125, 48, 57] as const
-/** The second letter of each key: no two keys have the same. */
+/** The second letters of the keys. Each key has a different second letter. */
 const [E, U, A, B] = [101, 117, 97, 98] as const
-/** Digits of the longest safe integer. */
+/** The most digits of a time, as many as the largest safe integer has. */
 const TIME_DIGITS = 16
 
 /**
- * The fields of the last message. A place counts from the buffer's start to the first digit after
- * 0x; a missing field has 0.
+ * The fields of the last message. `feedAt` and `reportAt` are the buffer offsets of the first digit
+ * after 0x; 0 means a missing field.
  */
 const fields = {
   feedAt: 0,
   reportAt: 0,
-  /** In digits. */
+  /** The length of the last report, in digits. */
   reportLength: LEAST_DIGITS as number,
   /** -1 for a missing time, NaN for a time that no report can have. */
   validFrom: -1,
   observed: -1,
 }
-/** The place that is read next. */
+/** The buffer offset of the next byte to read. */
 let at: number
-/** The end of the message. */
+/** The buffer offset of the end of the message. */
 let end: number
 
 /**
@@ -59,7 +60,7 @@ let end: number
 function scanMessage(length: number): Readonly<typeof fields> | undefined {
   if (scan(length)) return fields
   if (fields.reportLength === LEAST_DIGITS) return undefined
-  // A quote of a later field may stand where the previous report ended.
+  // The assumed length may have led to a quote of a later field, so scan again without it.
   fields.reportLength = LEAST_DIGITS
   return scan(length) ? fields : undefined
 }
@@ -121,8 +122,8 @@ function skipByte(byte: number): boolean {
 }
 
 /**
- * Goes to the quote after the report. A report is whole words long, and mostly as long as the
- * previous report.
+ * Moves to the quote after the report. A report consists of whole words, and is usually as long as
+ * the previous report.
  */
 function skipReport(): void {
   const start = at
@@ -155,7 +156,7 @@ function textOf(text: string): Text {
   return { length, words }
 }
 
-/** 32-bit numbers in the digits of a feed id. */
+/** The number of 32-bit numbers that hold the digits of a feed id. */
 const WORDS = DIGITS / 4
 
 /**
@@ -164,14 +165,14 @@ const WORDS = DIGITS / 4
 class FeedIndex {
   readonly #feeds: ReadonlyMap<string, FeedState>
   /**
-   * Places in the two lists below, by a hash of the last digits. Of two feeds with one hash, the
-   * later is found faster.
+   * Indexes into the two lists below, by a hash of the last digits. If two feeds have the same
+   * hash, only the later feed is found fast.
    */
   readonly #places = new Map<number, number>()
   readonly #known: FeedState[] = []
   /**
-   * The ids of the known feeds, one after the other: one array needs fewer fetches from memory than
-   * many.
+   * The ids of the known feeds, one after the other. One array needs fewer memory accesses than
+   * many arrays.
    */
   #digits = new Int32Array(16 * WORDS)
 
@@ -179,7 +180,10 @@ class FeedIndex {
     this.#feeds = feeds
   }
 
-  /** The feed whose id has its digits from `start` on, in the case of the normal form. */
+  /**
+   * Finds the feed whose id has its digits from `start` on. The digits must be in lower case, as in
+   * the normal form.
+   */
   find(start: number): FeedState | undefined {
     const last = characters.getInt32(start + DIGITS - 4, true)
     const hash = (Math.imul(last, 31) + characters.getInt32(start + DIGITS - 8, true)) | 0
@@ -201,7 +205,7 @@ class FeedIndex {
   }
 
   #add(feed: FeedState, hash: number, start: number): void {
-    // Bounds the number of feeds that are no longer subscribed.
+    // Limits how many feeds stay in the lists after they are unsubscribed.
     if (this.#known.length > 2 * this.#feeds.size) {
       this.#places.clear()
       this.#known.length = 0

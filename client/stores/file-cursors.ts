@@ -12,47 +12,62 @@ import {
 import { type Lock, ownerOf, takeLock } from '../../platform/node/lock.js'
 import { noCursors, readCursors } from './read-cursors.js'
 
-/** Stores cursors: for each feed the time, in its unit, up to which every report has been received. */
+/**
+ * Stores the cursors of a stream. The cursor of a feed is the time, in the feed's unit, up to which
+ * every report has been acknowledged.
+ */
 export interface CursorStore {
-  /** The cursors that were saved last; an empty object if there are none. */
+  /** Returns the cursors that were saved last, or an empty object if there are none. */
   load(): Promise<Readonly<Record<string, number>>>
   /**
-   * Replaces the saved cursors. The stream calls `save` again once the promise has settled. A rejection with an error of the code
-   * `CURSOR_STORE` says that the store belongs to another stream: then it is not called again.
+   * Replaces the saved cursors. The stream calls `save` again only after the promise has settled. A
+   * rejection with an error of code `CURSOR_STORE` means that the store belongs to another stream.
+   * Then `save` is not called again.
    */
   save(cursors: Readonly<Record<string, number>>): Promise<void>
   /**
-   * Takes the store for one stream, before `load`: waits for a stream that has it, and rejects with an error of the code
-   * `CURSOR_STORE`, which ends the stream, where that does not give it up. Resolves with a function that gives it up; the stream
-   * calls it when it has ended. `signal` aborts when the stream ends; `waiting` reports a wait. A store without it is never waited for.
+   * Locks the store for one stream; called before `load`. If another stream holds the lock, waits
+   * until that stream releases it. If the other stream keeps the lock for too long, rejects with an
+   * error of code `CURSOR_STORE`, which ends the stream. Resolves with a function that releases the
+   * lock. The stream calls this function when it has ended. `signal` aborts when the stream ends;
+   * `waiting` reports a wait. If a store has no `lock`, streams never wait for each other.
    */
   lock?(signal: AbortSignal, waiting: (reason: Error) => void): Promise<() => Promise<void>>
 }
 
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** Cursors can't be loaded or saved, belong to another stream, or hold a time that can't be one. */
+    /**
+     * Cursors can't be loaded or saved, belong to another stream, or contain an impossible time.
+     */
     CURSOR_STORE: DataStreamsError
   }
 }
 
-/** About 160 000 feeds. */
+/** The largest file that is read, in bytes. It is enough for about 160 000 feeds. */
 const MAX_BYTES = 16_777_216
-/** Milliseconds after which a draft is abandoned: another process may be writing a younger one. */
+/**
+ * A draft that is older than so many milliseconds is removed. Another process may still be writing
+ * a younger draft.
+ */
 const DRAFT_AGE = 60_000
-/** Milliseconds to wait for another stream to give the file up: in a rolling deploy the old process runs on for a while. */
+/**
+ * The most milliseconds to wait until another stream releases the file. In a rolling deployment the
+ * old process keeps running for a while.
+ */
 const PATIENCE = 60_000
 
 /**
- * Stores cursors in a JSON file, written whole or not at all, even when the process or the machine dies. A missing file
- * counts as empty; its folder must exist. The file belongs to one stream at a time, of all processes: a lock file beside it,
- * `PATH.lock`, names that one's process. Another stream waits a minute for the file, and then fails.
+ * Stores cursors in a JSON file. The file is written whole or not at all, even if the process or
+ * the machine dies. A missing file counts as empty, but its folder must exist. Only one stream of
+ * all processes owns the file at a time. A lock file beside it, `PATH.lock`, names the process of
+ * that stream. Another stream waits a minute for the file, and then fails.
  */
 export function fileCursors(path: string, none?: NoOptions): CursorStore {
   checkOptions('fileCursors', none, {})
   const given = resolve(checkText('path', path))
   let held: Lock | undefined
-  /** The text that was read or saved last; undefined where there was no file. */
+  /** The text that was read or saved last; undefined if there was no file. */
   let last: string | undefined
   let isReleased = false
 
@@ -67,7 +82,8 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   async function checkOwner(file: string): Promise<void> {
     const other = held === undefined ? ownerOf(lockOf(file)) : held.other()
     if (other !== undefined) throw notOurs(file, `belongs to ${other}`)
-    // A handler may settle after its stream was closed: by then another stream may have come and gone.
+    // A handler may settle after its stream was closed. By then another stream may have saved the
+    // file and ended.
     if (held === undefined && isReleased && (await readFile(file)) !== last)
       throw notOurs(file, 'was saved by another stream meanwhile')
   }
@@ -125,7 +141,7 @@ function notOurs(file: string, rule: string): DataStreamsError {
   })
 }
 
-/** The text of the file; undefined where there is none. */
+/** Returns the text of the file; undefined if there is no file. */
 async function readFile(file: string): Promise<string | undefined> {
   try {
     return await readTextFile(file, MAX_BYTES, rule => noCursors(file, `it ${rule}`))
@@ -147,7 +163,7 @@ async function removeDrafts(file: string): Promise<void> {
       if (Date.now() - mtimeMs > DRAFT_AGE) await rm(draft)
     }
   } catch {
-    // A draft that stays does no harm, and another process may have removed it.
+    // A draft that stays does no harm. Another process may have removed the draft already.
   }
 }
 

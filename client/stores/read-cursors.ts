@@ -1,7 +1,7 @@
 import { DataStreamsError } from '../../core/errors.js'
 import { isFeedID } from '../../report/feed-id.js'
 
-/** Reads cursors from JSON; errors name the place where that is stored. */
+/** Reads cursors from JSON. Errors name the place where the JSON is stored. */
 export function readCursors(text: string, place: string): Readonly<Record<string, number>> {
   let value: unknown
   try {
@@ -22,7 +22,7 @@ export function readCursors(text: string, place: string): Readonly<Record<string
   return cursors
 }
 
-/** The error for a place that breaks `rule` of the format. */
+/** The error for a place whose content is not cursors; `rule` says what is wrong. */
 export function noCursors(
   place: string,
   rule: string,

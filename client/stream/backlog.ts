@@ -6,36 +6,42 @@ import { onAcknowledge, type Report } from '../../report/report.js'
 import type { FlowControl } from './connection/connections.js'
 import type { CheckedStreamOptions, OverflowPolicy } from './options.js'
 
-/** The stream, as its backlog calls it. */
+/** The methods of a stream that its backlog calls. */
 export interface BacklogOwner {
-  /** A report was delivered, and somebody has still to acknowledge it. */
+  /** A report was delivered and is not acknowledged yet. */
   arrived(report: Report): void
   acknowledged(report: Report): void
-  /** The backlog dropped the report, since it was full. */
+  /** The backlog was full and dropped the report. */
   dropped(report: Report): void
-  /** The stream was closed, or the reader left, before the report was dealt with. */
+  /** The stream was closed, or the reader left, before the report was handled. */
   unacknowledged(report: Report): void
   gap(gap: Gap): void
-  /** One of the two limits is reached. Called once, until half of the reports are left. */
+  /**
+   * The backlog has reached one of its two limits. Called again only after the count has fallen to
+   * half of the limit.
+   */
   backpressure(count: number, message: string): void
-  /** The stream has to end. `report` was dropped, where there is one. */
+  /** The backlog has overflowed, so the stream must end. `report`, if given, was dropped. */
   overflowed(error: DataStreamsError, report?: Report): void
 }
 
 /** The options of a backlog, and the connections that it pauses. */
 export interface BacklogOptions
   extends Pick<CheckedStreamOptions, 'queue' | 'overflow' | 'acknowledge'> {
-  /** Whether anybody wants to know which reports are acknowledged. */
+  /** True if cursors or a plugin must know which reports are acknowledged. */
   readonly isTracked: boolean
   readonly flowControl: FlowControl
   readonly handlers: {
-    /** Calls the `report` handlers; false where there are none. */
+    /** Calls the `report` handlers. Returns false if there are none. */
     report(report: Report): boolean
     hasReportHandler(): boolean
   }
 }
 
-/** Queued reports that a new handler gets in one tick of the event loop. */
+/**
+ * A new handler gets at most so many queued reports in one tick, so that the event loop is not
+ * blocked.
+ */
 const SLICE = 1024
 
 const consequences: Readonly<Record<OverflowPolicy, string>> = {
@@ -45,7 +51,7 @@ const consequences: Readonly<Record<OverflowPolicy, string>> = {
   close: 'one more ends the stream',
 }
 
-/** A reader: the reports that it was given and has not dealt with. */
+/** A reader, as the list of the reports that it has taken and not finished handling. */
 export type ReportReader = Report[]
 
 interface WaitingReader {
@@ -54,18 +60,21 @@ interface WaitingReader {
   reject(failure: Error): void
 }
 
-/** One limit of a backlog. It is full from the limit on, until half of the reports are left. */
+/**
+ * One limit of a backlog. `isFull` turns true when the count reaches the limit, and false when the
+ * count has fallen to half.
+ */
 interface Limit {
   isFull: boolean
 }
 
 /**
- * The reports between the last stage and those who handle them: handlers, loops and readers. It
- * counts the reports that wait for a reader, and those that were given out and are not
- * acknowledged. Each count has a limit.
+ * Holds the reports between the last stage of the stack and the handlers, loops and readers of the
+ * stream. It counts queued reports, and reports that were given out and are not acknowledged. Each
+ * count has a limit.
  *
- * A report that handlers deal with at once passes through: it costs no promise, no closure and no
- * entry.
+ * A report that handlers finish synchronously only passes through. It costs no promise, no closure
+ * and no entry.
  */
 export class Backlog {
   readonly #owner: BacklogOwner
@@ -73,7 +82,10 @@ export class Backlog {
   readonly #overflow: OverflowPolicy
   readonly #flowControl: FlowControl
   readonly #handlers: BacklogOptions['handlers']
-  /** `automatic` and `manual` where somebody wants to know which reports are acknowledged. */
+  /**
+   * True if `acknowledge` is `automatic`, and cursors or a plugin must know which reports are
+   * acknowledged.
+   */
   readonly #isAutomatic: boolean
   readonly #isManual: boolean
   readonly #gaps: ReturnType<typeof createOverflowGaps>
@@ -84,18 +96,18 @@ export class Backlog {
   readonly #queued: Limit = { isFull: false }
   readonly #givenOut: Limit = { isFull: false }
   /**
-   * By feed, the reports that are not acknowledged. Each has its number of holders: readers, and
-   * promises of handlers.
+   * The reports that are not acknowledged, by feed. The number counts the holders of a report, such
+   * as a reader or the promise of a handler.
    */
   readonly #held = new Map<string, Map<Report, number>>()
   #heldCount = 0
-  /** The reader of all calls of `read`. */
+  /** All calls of `read` share this reader. */
   readonly #reader: ReportReader = []
   #isRead = false
   #isIterated = false
-  /** The report that the handlers are being called with. */
+  /** The report with which the handlers are being called. */
   #current: Report | undefined
-  /** While a new handler gets the queued reports, new ones are queued behind them. */
+  /** True while a new handler gets the queued reports. New reports are then queued behind them. */
   #isHandingOver = false
   #isEnded = false
   #failure: Error | undefined
@@ -112,12 +124,15 @@ export class Backlog {
     this.#queue = new ReportQueue(this.#overflow === 'latest-per-feed')
   }
 
-  /** How many reports wait for a reader. */
+  /** The number of queued reports. */
   get queued(): number {
     return this.#queue.length
   }
 
-  /** Gives a report to the handlers and to an open loop. Without either it waits in the queue. */
+  /**
+   * Gives a report to the handlers, and queues it for an open loop. Without handlers and loops, the
+   * report waits in the queue.
+   */
   deliver(report: Report): void {
     if (this.#isManual) {
       this.#hold(report)
@@ -126,7 +141,8 @@ export class Backlog {
     if (this.#size === 0) this.#give(report)
     else if (this.#isHandingOver) this.#enqueue(report)
     else {
-      // A handler that begins to read or to iterate gets the reports after this one.
+      // These are read before the handlers run. A handler that begins to read or iterate gets only
+      // later reports.
       const isAwaited = this.#readers.length > 0
       const isIterated = this.#isIterated
       if (!this.#give(report) || isIterated) this.#enqueue(report)
@@ -136,11 +152,11 @@ export class Backlog {
     if (this.#isAutomatic && !this.#isHeld(report)) this.#owner.acknowledged(report)
   }
 
-  /** A `report` handler was added: it gets the queued reports next, unless they wait for a loop. */
+  /** A `report` handler was added. It gets the queued reports next, unless they wait for a loop. */
   handlerAdded(): void {
     if (this.#isIterated || this.#isHandingOver || this.#queue.length === 0) return
     this.#isHandingOver = true
-    // In a microtask, so that handlers which are added together get the same.
+    // In a microtask, so that handlers that are added together get the same reports.
     queueMicrotask(this.#handOverSlice)
   }
 
@@ -150,15 +166,15 @@ export class Backlog {
    */
   promised(report: unknown): (() => void) | undefined {
     const current = this.#current
-    // A user can emit a report of their own.
+    // A user can emit their own report, which is not tracked.
     if (!this.#isAutomatic || current === undefined || current !== report) return undefined
     this.#hold(current)
     return () => this.#release(current)
   }
 
   /**
-   * The next report, in the order of the calls. Undefined when the stream was closed; rejects with
-   * its failure.
+   * Gives the next report; calls are served in order. Gives undefined if the stream was closed.
+   * Rejects with the failure if the stream has failed.
    */
   read(): Report | Promise<Report | undefined> {
     this.#isRead = true
@@ -166,14 +182,14 @@ export class Backlog {
     return this.take(this.#reader) ?? this.wait(this.#reader)
   }
 
-  /** A loop begins: reports wait for it from now on, beside handlers too. */
+  /** A loop begins. From now on every report is queued for the loop, even if there are handlers. */
   loopAdded(): void {
     this.#finishHandover()
     this.#isIterated = true
   }
 
   /**
-   * The next report that is queued. The reports that this reader took before count as dealt with.
+   * Takes the next queued report. The reports that this reader took earlier now count as handled.
    */
   take(reader: ReportReader): Report | undefined {
     for (let report = reader.shift(); report !== undefined; report = reader.shift())
@@ -184,8 +200,8 @@ export class Backlog {
   }
 
   /**
-   * The next report to come, after `take` found none. Undefined when the stream was closed; rejects
-   * with its failure.
+   * Waits for the next report, after `take` found none. Resolves with undefined if the stream was
+   * closed. Rejects with the failure if the stream has failed.
    */
   wait(reader: ReportReader): Promise<Report | undefined> {
     return new Promise((resolve, reject) => {
@@ -194,7 +210,7 @@ export class Backlog {
     })
   }
 
-  /** The reader leaves the reports that it has not dealt with. */
+  /** The reader stops. The reports that it has not finished handling stay unacknowledged. */
   leave(reader: ReportReader): void {
     for (const report of reader.splice(0)) this.#owner.unacknowledged(report)
   }
@@ -208,15 +224,18 @@ export class Backlog {
   }
 
   /**
-   * Resolves when one more report would not overflow, in the order of the calls. Resolves at the
-   * end, too.
+   * Resolves when there is room for one more report; calls are served in order. Also resolves when
+   * the stream ends.
    */
   readonly room = (): Promise<void> =>
     this.#hasRoom
       ? Promise.resolve()
       : new Promise<void>(resolve => void this.#waitingForRoom.push(resolve))
 
-  /** After a failure the queued reports can still be read. Without a failure they are dropped. */
+  /**
+   * Ends the backlog. After a failure the queued reports can still be read. Without a failure they
+   * are dropped.
+   */
   end(failure?: Error): void {
     if (failure !== undefined) this.#finishHandover()
     this.#isEnded = true
@@ -252,7 +271,8 @@ export class Backlog {
     else if (this.#overflow === 'drop-oldest') this.#replace(this.#queue.takeFirst(), report)
     else if (this.#overflow === 'latest-per-feed')
       this.#replace(this.#queue.takeFirstOf(report.feedID) ?? this.#queue.takeFirst(), report)
-    // A paused connection still delivers what it has read; one that can't be paused never stops.
+    // A paused connection still delivers the messages that it has read, so the queue may grow. A
+    // connection that can't be paused never stops, so the queue may only grow to twice its size.
     else if (
       this.#overflow === 'block' &&
       !(length >= 2 * this.#size && this.#flowControl.hasUnpausable)
@@ -275,8 +295,8 @@ export class Backlog {
   }
 
   /**
-   * The stream ends later. Until then readers must not take the end of the queue for an ordinary
-   * end.
+   * Ends the readers with the error. The stream itself ends later, and until then an empty queue
+   * must not look like an ordinary end.
    */
   #fail(report: Report): void {
     this.#isEnded = true
@@ -289,7 +309,7 @@ export class Backlog {
     this.#owner.overflowed(error, report)
   }
 
-  /** The first failure counts. */
+  /** Ends the waiting readers. Of several failures, the first counts. */
   #endReaders(failure: Error | undefined): void {
     this.#failure ??= failure
     for (const { resolve, reject } of this.#readers.splice(0)) {
@@ -322,7 +342,7 @@ export class Backlog {
     return this.#heldCount > 0 && this.#held.get(report.feedID)?.has(report) === true
   }
 
-  /** Removes a holder. After the last one the report is acknowledged. */
+  /** Removes a holder of a report. A report without holders is acknowledged. */
   readonly #release = (report: Report): void => {
     const feed = this.#held.get(report.feedID)
     const holders = feed?.get(report)
@@ -379,7 +399,7 @@ export class Backlog {
     return this.#size === 0 || (this.#queue.length < this.#size && !isPaused)
   }
 
-  /** Each of those who wait brings one report. */
+  /** Resolves as many calls of `room` as there are free places: each caller brings one report. */
   #releaseRoom(): void {
     if (this.#waitingForRoom.length === 0 || !this.#hasRoom) return
     const isBounded = this.#size > 0 && !this.#isEnded
@@ -408,13 +428,16 @@ export class Backlog {
     if (this.#isHandingOver) setImmediate(this.#handOverSlice)
   }
 
-  /** Gives the rest at once, so that handlers get it before a reader or the end does. */
+  /**
+   * Gives the handlers the remaining queued reports at once, before a reader takes them or the
+   * stream ends.
+   */
   #finishHandover(): void {
     if (this.#isHandingOver) this.#handOver(Number.POSITIVE_INFINITY)
   }
 }
 
-/** A report that waits, between those that came before and after it. */
+/** A queued report, linked with the reports that came before and after it. */
 interface Place {
   readonly report: Report
   before: Place | undefined
@@ -424,7 +447,7 @@ interface Place {
 }
 
 /**
- * Reports in the order in which they came, as a list. Made `byFeed`, it finds the oldest report of
+ * A linked list of reports in their order of arrival. With `byFeed`, it finds the oldest report of
  * a feed without a search.
  */
 class ReportQueue {
@@ -462,7 +485,7 @@ class ReportQueue {
     return this.#take(this.#feeds?.get(feedID)?.first)
   }
 
-  /** The place is the first one of its feed. */
+  /** Removes a place, which must be the first of its feed. */
   #take(place: Place | undefined): Report | undefined {
     if (place === undefined) return undefined
     const { report, before, after, sibling } = place

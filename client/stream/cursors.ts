@@ -7,11 +7,12 @@ import { GRACE } from '../present.js'
 import type { CursorStore } from '../stores/file-cursors.js'
 import { inUnit } from './feeds.js'
 
-/** What cursors need. */
+/** The options of `Cursors`. */
 export interface CursorsOptions {
   readonly store: CursorStore
   /**
-   * Milliseconds between two saves, at least. Saves after a feed's first cursor come earlier.
+   * The least number of milliseconds between two saves. Saves after a feed's first cursor come
+   * sooner.
    * @default 1000
    */
   readonly saveInterval?: number
@@ -20,41 +21,41 @@ export interface CursorsOptions {
   /** Called with each failure of the store. */
   readonly failed: (error: Error) => void
   /**
-   * The time of a feed's earliest report that was delivered and is not acknowledged: the cursor
-   * stays below.
+   * Returns the time of a feed's earliest delivered report that is not acknowledged. The cursor
+   * stays below this time.
    */
   readonly earliest?: (feedID: string) => number | undefined
 }
 
 /**
- * Reports in a row dated later than the present, over `GRACE` or more, after which the feed has no
- * others on their way.
+ * After so many acknowledged reports in a row that are dated later than the present, the feed's
+ * cursor moves to the present. The row must last at least `GRACE`.
  */
 const MOST_AHEAD = 10
 /**
- * Milliseconds between two saves after a feed's first cursor. They double with each save, up to the
- * interval.
+ * Milliseconds between the last save and the save of a feed's first cursor. The wait doubles with
+ * each save, up to the interval.
  */
 const FIRST_WAIT = 50
 /**
- * Milliseconds after which a load or a save that has not settled is reported, and again after twice
- * as many.
+ * A load or a save that has not settled after so many milliseconds is reported. Each further report
+ * follows after twice the wait.
  */
 const SLOW = 10_000
 /**
- * Milliseconds that a load may take: longer than the minute for which a store may ask for what is
- * away.
+ * The most milliseconds that a load may take. This is more than the minute for which a store may
+ * retry when its server is away.
  */
 const LOAD_LIMIT = 70_000
 /**
- * Times from here on are milliseconds (of 1973 and later), and times before are seconds (until the
- * year 5138).
+ * Times from `FIRST_MS` on are milliseconds (of 1973 and later). Smaller times are seconds (until
+ * the year 5138).
  */
 const FIRST_MS = 1e11
 const END_MS = 1e14
 
 /**
- * Reports in a row that were dated later than the present, and when the first of them was
+ * A row of acknowledged reports dated later than the present. `since` is when the first was
  * acknowledged.
  */
 interface AheadRow {
@@ -63,10 +64,11 @@ interface AheadRow {
 }
 
 /**
- * Tracks how far the reports of each feed have been acknowledged, and saves it now and then. A
- * feed's cursor is the time of its newest acknowledged report, below its limit and below its
- * earliest report that is not acknowledged. A report that is dated later than the present does not
- * move the cursor: it would hide the reports that are dated before it and come later.
+ * Tracks how far the reports of each feed have been acknowledged, and saves these cursors. A feed's
+ * cursor is the time of its newest acknowledged report. The cursor stays below the feed's limit,
+ * and below the earliest report that is not acknowledged. A report dated later than the present
+ * does not move the cursor. Otherwise reports that arrive after it with earlier times would be
+ * skipped.
  */
 export class Cursors {
   readonly #now: () => number
@@ -86,8 +88,8 @@ export class Cursors {
   }
 
   /**
-   * Reads the store; if that fails, the store is never written over. Rejects where it belongs to
-   * another stream.
+   * Reads the store. If reading fails, the store is never overwritten. Rejects if the store belongs
+   * to another stream.
    */
   async load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const cursors = await this.#storage.load(signal)
@@ -102,7 +104,7 @@ export class Cursors {
       const isDue = this.#isDue(feedID, time)
       this.#newest.set(feedID, isDue ? Math.max(0, time - 1) : inUnit(feedID, this.#now()))
     }
-    // A report that is out of order takes the cursor back until it is acknowledged.
+    // A report that is out of order lowers the cursor until the report is acknowledged.
     else if (time > before) return
     this.#storage.changed(before === undefined)
   }
@@ -118,7 +120,7 @@ export class Cursors {
     this.#storage.changed(before === undefined)
   }
 
-  /** From now on the feed's cursor stays below this time; undefined: it has no limit. */
+  /** Keeps the feed's cursor below `time` from now on. With undefined, the cursor has no limit. */
   limit(feedID: string, time: number | undefined): void {
     if (this.#limits.get(feedID) === time) return
     if (time === undefined) this.#limits.delete(feedID)
@@ -126,21 +128,21 @@ export class Cursors {
     this.#storage.changed()
   }
 
-  /** From now on the feed's cursor stays below this time as well. */
+  /** Keeps the feed's cursor below `time` and below its earlier limit. */
   lower(feedID: string, time: number): void {
     const before = this.#limits.get(feedID)
     if (before === undefined || time < before) this.limit(feedID, time)
   }
 
-  /** The time up to which a feed's reports have been acknowledged. */
+  /** Returns the time up to which a feed's reports have been acknowledged. */
   cursor(feedID: string): number | undefined {
     const time = this.#newest.get(feedID)
     return time === undefined ? undefined : this.#cursorOf(feedID, time)
   }
 
   /**
-   * Saves all changes, and gives the store up. Resolves when that is done or has failed; a failure
-   * is not tried again.
+   * Saves all changes, and releases the store. Resolves even if the save fails. A failed save is
+   * not tried again.
    */
   flush(): Promise<void> {
     return this.#storage.flush()
@@ -162,7 +164,10 @@ export class Cursors {
     return time <= inUnit(feedID, this.#now() + GRACE)
   }
 
-  /** A feed whose reports are all ahead has no others up to the present. */
+  /**
+   * If a feed sends only reports that are dated later than the present, moves its cursor to the
+   * present. Such a feed has no reports with earlier times on their way.
+   */
   #acknowledgedAhead(feedID: string): void {
     const ms = this.#now()
     const row = this.#ahead.get(feedID) ?? { count: 0, since: ms }
@@ -170,12 +175,15 @@ export class Cursors {
     this.#ahead.set(feedID, row)
     const present = inUnit(feedID, ms)
     const before = this.#newest.get(feedID)
-    // Ten reports of one page say nothing of the reports on their way.
+    // A shorter row proves nothing: its reports may all come from one page.
     const isAlone = row.count >= MOST_AHEAD && ms - row.since >= GRACE
     if (before === undefined || (isAlone && present > before)) this.#newest.set(feedID, present)
   }
 
-  /** A cursor that the present has not reached would stand still until then. */
+  /**
+   * Moves a cursor back that is later than the present. Otherwise it would not advance until that
+   * time.
+   */
   #bringBack(feedID: string, cursor: number, time: number): void {
     this.#newest.set(feedID, time)
     const rule = 'is later than the present, and was put back'
@@ -186,34 +194,37 @@ export class Cursors {
 }
 
 /**
- * The stream that loaded each store last: the cursors of other streams with the same store are out
- * of date.
+ * The stream that loaded each store last. Other streams with the same store have outdated cursors,
+ * and must not save.
  */
 const owners = new WeakMap<CursorStore, object>()
 
-/** The cursors of a stream in its store. Saves what `read` returns, one save after the other. */
+/**
+ * Loads and saves the cursors of a stream. A save stores the result of `read`. Saves run one after
+ * the other.
+ */
 class CursorStorage {
   readonly #store: CursorStore
   readonly #saveInterval: number
   readonly #read: () => Readonly<Record<string, number>>
   readonly #failed: (error: Error) => void
-  /** Gives the store's lock back. */
+  /** Releases the store's lock. */
   #release: (() => Promise<void>) | undefined
   #isReadable = false
-  /** True where a change is not saved. */
+  /** True if a change has not been saved. */
   #isChanged = false
-  /** True where saving the change has not been tried either. */
+  /** True if no save of the change has been tried. */
   #isFresh = false
   #isFlushed = false
   #hasLeft = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastSave: Promise<void> = Promise.resolve()
-  /** Saves that run, or wait for the saves before them. */
+  /** The number of saves that run, or wait for earlier saves. */
   #pending = 0
-  /** Milliseconds from the beginning of the last save to that of the next. */
+  /** Milliseconds from the beginning of the last save to the beginning of the next save. */
   #wait: number
   #begunAt = Number.NEGATIVE_INFINITY
-  /** Loaded values that can't be times: they stay in the store until their feeds have a cursor. */
+  /** Loaded values that can't be times. They stay in the store until their feeds have a cursor. */
   #wrong: Readonly<Record<string, number>> = {}
 
   constructor(
@@ -230,14 +241,14 @@ class CursorStorage {
   }
 
   /**
-   * Takes the store and reads it. Empty where reading fails, and then the store is never written
-   * over. Rejects where the store belongs to another stream, or `signal` aborts.
+   * Locks the store and reads its cursors. If reading fails, the result is empty, and the store is
+   * never overwritten. Rejects if the store belongs to another stream, or if `signal` aborts.
    */
   async load(signal = new AbortController().signal): Promise<ReadonlyMap<string, number>> {
     const store = this.#store
     try {
       this.#release = await store.lock?.(signal, this.#failed)
-      // The stream may have ended meanwhile, without having waited.
+      // If the stream has ended while it waited for the lock, nothing else releases the lock.
       if (this.#hasLeft) await this.#leave()
       owners.set(store, this)
       const loaded = checkCursors(await loadInTime(store, signal, this.#failed), this.#failed)
@@ -252,7 +263,7 @@ class CursorStorage {
   }
 
   /**
-   * The cursors have changed: saves them in time, and at once where a feed has its first cursor.
+   * The cursors have changed. Schedules a save, which comes sooner if a feed has its first cursor.
    */
   changed(isFirst = false): void {
     this.#isChanged = true
@@ -266,8 +277,8 @@ class CursorStorage {
   }
 
   /**
-   * Saves the cursors now if they have changed, and gives the store up. A failure is not tried
-   * again until they change once more.
+   * Saves the cursors now if they have changed, and releases the store. A failed save is tried
+   * again only after another change.
    */
   async flush(): Promise<void> {
     this.#isFlushed = true
@@ -282,7 +293,7 @@ class CursorStorage {
   #arm(): void {
     if (this.#timer !== undefined || this.#pending > 0 || !this.#isReadable || !this.#isChanged)
       return
-    // The stream has ended, so a save that failed is not repeated for ever.
+    // After the end of the stream, a failed save is not repeated forever.
     if (this.#isFlushed && !this.#isFresh) return
     const delay = Math.max(0, this.#begunAt + this.#wait - performance.now())
     this.#timer = setTimeout(() => this.#startSave(), delay)
@@ -322,14 +333,14 @@ class CursorStorage {
     }
   }
 
-  /** Saving would take the other stream's cursors back. */
+  /** Stops saving, because a save would overwrite the newer cursors of another stream. */
   #giveUp(reason: string, cause?: Error): void {
     this.#isReadable = false
     if (this.#isFlushed) return
     this.#failed(cursorError(`cursors are no longer saved: ${reason}`, cause))
   }
 
-  /** Gives the store's lock back, now or once the store has been taken. */
+  /** Releases the store's lock, now or as soon as `load` has taken the lock. */
   async #leave(): Promise<void> {
     this.#hasLeft = true
     const release = this.#release
@@ -338,10 +349,7 @@ class CursorStorage {
   }
 }
 
-/**
- * Reports that the store takes long to answer, again and again, until the returned function is
- * called.
- */
+/** Reports repeatedly that the store has not answered, until the returned function is called. */
 function watchStore(
   done: 'read' | 'saved',
   consequence: string,
@@ -362,8 +370,8 @@ function watchStore(
 }
 
 /**
- * Loads, or rejects when that takes too long or the signal aborts: what the store gives after that
- * is ignored.
+ * Loads the cursors. Rejects if loading takes too long or the signal aborts. A later result of the
+ * store is ignored.
  */
 async function loadInTime(
   store: CursorStore,
@@ -386,8 +394,8 @@ async function loadInTime(
 }
 
 /**
- * Rejects other objects, such as a Map, since they would seem to be empty and be written over.
- * Parts values that can't be times of their feeds from the cursors.
+ * Checks that the cursors are a plain object. A Map, for example, would seem to be empty and would
+ * be overwritten. Separates values that can't be times of their feeds from the cursors.
  */
 function checkCursors(given: unknown, failed: (error: Error) => void) {
   const kind = Object.prototype.toString.call(given).slice(8, -1)

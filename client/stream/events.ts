@@ -8,7 +8,7 @@ import type { ScopeEvents } from '../contract/scope.js'
 import type { ConnectionFacts } from '../contract/status.js'
 import type { ConnectionStatusCallback, Stream, StreamEvents } from './stream-api.js'
 
-/** The backlog of a running stream, as its handlers use it. */
+/** The methods of a running stream's backlog that its handlers use. */
 interface HandlersBacklog {
   /** A handler of `report` was added. */
   handlerAdded(): void
@@ -19,7 +19,7 @@ interface HandlersBacklog {
   promised(report: unknown): (() => void) | undefined
 }
 
-/** The methods of an emitter that a stream has. */
+/** The methods that a stream has in common with an event emitter. */
 export type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventEmitter>
 
 type AnyHandler = (...given: unknown[]) => unknown
@@ -40,14 +40,14 @@ const eventNames: OptionNames<StreamEvents> = {
 }
 
 /**
- * Events of Node's emitter, which programs for the official SDK may listen to: a stream never emits
- * them.
+ * Events of Node's emitter. Programs for the official SDK may listen to them, but a stream never
+ * emits them.
  */
 const emitterEvents: readonly string[] = ['newListener', 'removeListener']
 
 /**
- * The handlers that a stream's user has added. Each is wrapped in a guard, so that a handler that
- * throws or rejects becomes an `error` event, and harms neither the stream nor other handlers.
+ * The handlers that a stream's user has added. A guard wraps each handler. If the handler throws or
+ * rejects, the guard emits an `error` event, so neither the stream nor other handlers are harmed.
  */
 export class StreamHandlers<Data> {
   readonly #log: Log
@@ -55,14 +55,16 @@ export class StreamHandlers<Data> {
   readonly #known: readonly string[]
   readonly #warned = new Set<string>()
   readonly #callback: AnyHandler | undefined
-  /** By event, the guard of each handler: always the same guard, so that `off` finds it. */
+  /**
+   * The guard of each handler, by event. A handler keeps its guard, so that `off` finds the guard.
+   */
   readonly #guards = new Map<string, WeakMap<AnyHandler, AnyHandler>>()
   readonly #handlers = new WeakMap<AnyHandler, AnyHandler>()
   #backlog: HandlersBacklog | undefined
   #events: Pick<ScopeEvents, 'emit'> | undefined
   #isClosed = false
 
-  /** `declared` are the names of events that plugins emit. */
+  /** `declared` names the events that plugins emit. */
   constructor(
     log: Log,
     callback: ConnectionStatusCallback | undefined,
@@ -78,13 +80,13 @@ export class StreamHandlers<Data> {
     return this.#isClosed
   }
 
-  /** The stream runs from now on. */
+  /** Called when the stream starts to run. */
   attach(backlog: HandlersBacklog, events: Pick<ScopeEvents, 'emit'>): void {
     this.#backlog = backlog
     this.#events = events
   }
 
-  /** Calls the handlers of `report`; false where there are none. This is the hot path. */
+  /** Calls the handlers of `report`. Returns false if there are none. This is the hot path. */
   report(report: Report): boolean {
     return !this.#isClosed && this.#emitter.emit('report', report)
   }
@@ -93,7 +95,7 @@ export class StreamHandlers<Data> {
     return !this.#isClosed && this.#emitter.listenerCount('report') > 0
   }
 
-  /** Calls the handlers of another event. */
+  /** Calls the handlers of an event other than `report`. */
   emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): void {
     if (!this.#isClosed) this.#emitter.emit(event, ...given)
   }
@@ -103,7 +105,7 @@ export class StreamHandlers<Data> {
     this.#callback?.(isConnected, host, origin)
   }
 
-  /** Emits nothing from now on. */
+  /** Stops emitting events. */
   close(): void {
     this.#isClosed = true
   }
@@ -186,7 +188,9 @@ export class StreamHandlers<Data> {
     return guard
   }
 
-  /** A handler of `report` has one argument, so the hot path makes no array of arguments. */
+  /**
+   * Makes a guard with one argument, so that the hot path of `report` makes no array of arguments.
+   */
   #guardOne(event: string, handler: AnyHandler): AnyHandler {
     const handlers = this
     return function guardedHandler(this: unknown, argument) {
@@ -217,7 +221,7 @@ export class StreamHandlers<Data> {
   #threw(event: string, thrown: unknown): void {
     const error = asError(thrown)
     this.#log.error?.(`the handler of ${event} threw: ${error.message}`)
-    // An `error` event for a handler of `error` that threw might never end.
+    // A failed handler of `error` causes no `error` event, because that could repeat forever.
     if (event === 'error' || this.#isClosed) return
     if (this.#events === undefined) this.emit('error', error)
     else this.#events.emit('error', error)
@@ -225,8 +229,8 @@ export class StreamHandlers<Data> {
 }
 
 /**
- * Calls plugins' listeners of an event. A listener that throws is logged, and harms neither the
- * stream nor other listeners.
+ * Calls plugins' listeners of an event. If a listener throws, its error is logged, and neither the
+ * stream nor other listeners are harmed.
  */
 export function callListeners<Given extends readonly unknown[]>(
   log: Log,

@@ -8,15 +8,18 @@ import type { FlowControl } from './connection/connections.js'
 /** One feed of a stream. */
 export interface FeedState {
   readonly feedID: string
-  /** Reports received. The hot path only counts; `#check` compares. */
+  /** Reports received. The hot path only counts; `#check` compares the count with `seen`. */
   reports: number
-  /** False once it was removed. */
+  /** False once the feed was removed. */
   isSubscribed: boolean
   /** The newest report that was delivered. */
   newest: Report | undefined
   /** The time of the newest report. */
   newestTime: number
-  /** A time of the feed that is not in the future: the clock is read for later times alone. */
+  /**
+   * Times of the feed up to `horizon` are not in the future. The clock is read only for later
+   * times.
+   */
   horizon: number
   /** `reports` at the last check. */
   seen: number
@@ -25,23 +28,22 @@ export interface FeedState {
 }
 
 /**
- * Checks in the time after which a feed is stale: a feed is reported an eighth of that time late at
- * most.
+ * The number of checks within `staleAfter`. So a stale feed is reported late by at most an eighth
+ * of that time.
  */
 const CHECKS = 8
 
 /**
- * The feeds that a stream is subscribed to, with the newest report of each. Finds out which of them
- * are stale.
+ * The feeds that a stream is subscribed to, with the newest report of each. Detects stale feeds.
  */
 export class Feeds {
   readonly states: Map<string, FeedState> = new Map()
-  /** Whether a feed was ever removed: reports of it may still be on their way. */
+  /** True if a feed was ever removed. Reports of that feed may still arrive. */
   hasRemoved = false
   #all: readonly string[] = []
   #timer: ReturnType<typeof setInterval> | undefined
 
-  /** The ids, in the order in which they were added. */
+  /** The ids of the feeds, in the order in which they were added. */
   get all(): readonly string[] {
     return this.#all
   }
@@ -71,13 +73,13 @@ export class Feeds {
     }
   }
 
-  /** The feeds among these that are not subscribed to. */
+  /** Returns the given feeds that are not subscribed to. */
   missing(feedIDs: readonly string[]): readonly string[] {
     return feedIDs.filter(feedID => !this.states.has(feedID))
   }
 
   /**
-   * The feeds among these that are subscribed to. Throws ValidationError where none would remain
+   * Returns the given feeds that are subscribed to. Throws ValidationError if no feed would remain
    * without them.
    */
   leaving(feedIDs: readonly string[]): readonly string[] {
@@ -87,7 +89,7 @@ export class Feeds {
   }
 
   /**
-   * The newest report of a feed that was delivered. Throws ValidationError for a feed that is not
+   * Returns the newest delivered report of a feed. Throws ValidationError for a feed that is not
    * subscribed to.
    */
   latest(given: string): Report | undefined {
@@ -99,8 +101,8 @@ export class Feeds {
   }
 
   /**
-   * The present has moved to `now`. A report that is dated in the future by it was not the newest
-   * of its feed.
+   * The present has moved to `now`. Forgets a feed's newest report if that report is now dated in
+   * the future.
    */
   takeBackNewest(now: number): void {
     for (const feed of this.states.values()) {
@@ -112,7 +114,7 @@ export class Feeds {
     }
   }
 
-  /** Takes back the count of a report that proved to be invalid. */
+  /** Subtracts a report that proved to be invalid. */
   uncount(feedID: string): void {
     const state = this.states.get(feedID)
     if (state === undefined) return
@@ -121,8 +123,8 @@ export class Feeds {
   }
 
   /**
-   * Reports once when feeds have been quiet for `staleAfter` milliseconds, and once when they are
-   * back. Nothing is reported while the connections are paused.
+   * Emits `stale` once when feeds have had no report for `staleAfter` milliseconds. Emits `fresh`
+   * once when they have reports again. Emits nothing while the connections are paused.
    */
   watch(
     staleAfter: number,
@@ -158,9 +160,9 @@ export class Feeds {
 }
 
 /**
- * Compares a report that is being delivered with the newest of its feed, and marks it. A newer
- * report takes its place, unless it is dated in the future. True for a report that is out of order:
- * older than the newest.
+ * Compares a delivered report with the newest report of its feed. A newer report becomes the newest
+ * and is marked as such, unless it is dated in the future. Returns true if the report is out of
+ * order: older than the newest report.
  */
 export function placeNewest(feed: FeedState, report: Report, now: () => number): boolean {
   const { newestTime } = feed
@@ -175,20 +177,18 @@ export function placeNewest(feed: FeedState, report: Report, now: () => number):
 }
 
 /**
- * Whether a time is in the future. Otherwise the clock need not be read for the next few seconds of
- * the feed.
+ * Returns true if a time is in the future. If not, raises the horizon, so that the clock need not
+ * be read for the next few seconds of the feed.
  */
 function isFuture(feed: FeedState, time: number, now: () => number): boolean {
   const latest = inUnit(feed.feedID, now() + GRACE)
   if (time > latest) return true
-  // The present may be put right later: times beyond those of the feed may be in the future then.
+  // The horizon stays close to the feed's times, because the present may be corrected later.
   feed.horizon = Math.min(latest, time + inUnit(feed.feedID, GRACE))
   return false
 }
 
-/**
- * Milliseconds of Unix time in the unit of a feed; for a clock before 1970 the first moment of it.
- */
+/** Converts Unix milliseconds to the unit of a feed. Times before 1970 become 0. */
 export function inUnit(feedID: string, ms: number): number {
   return Math.max(0, feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms))
 }

@@ -12,35 +12,35 @@ import type { Present } from '../present.js'
 import type { FeedState } from './feeds.js'
 import type { StreamCounters } from './stream-api.js'
 
-/** A connection, as the source of messages. */
+/** The members of a connection that the intake uses. */
 export interface Source extends MessageSource {
   /** The feeds that the connection was opened for. */
   readonly feedIDs: readonly string[]
   readonly rejections: Pick<Rejections, 'add' | 'drop'>
-  /** Messages in a row that were no reports. */
+  /** The number of messages in a row that were not reports. */
   junk: number
   /** When the last report came, in milliseconds of the wall clock. */
   lastReportAt: number
 }
 
-/** What an intake needs of its stream. */
+/** The parts of a stream that its intake uses. */
 export interface IntakeParts {
   readonly table: DecoderTable
   readonly log: Log
   readonly now: () => number
   readonly counters: StreamCounters
-  /** The feeds that are subscribed. */
+  /** The subscribed feeds. */
   readonly feeds: ReadonlyMap<string, FeedState>
   readonly present: Present
-  /** The bottom of the stack. */
+  /** The bottom of the stack: passes a report up through all stages. */
   readonly sink: Sink
   fail(error: Error): void
 }
 
 /**
- * Bytes that a connection may bring before any other does, until the intake reads its siblings. The
- * platform would read on for as long as there is more, and it is expensive to recognise duplicates
- * of old messages.
+ * How many bytes a connection may be ahead of the other connections. Then it rests, so that the
+ * others are read. Otherwise the platform would keep reading one connection as long as it has data.
+ * Duplicates of old messages are expensive to recognise.
  */
 const MAX_LEAD = 131_072
 
@@ -50,11 +50,14 @@ const MAX_LEAD = 131_072
  */
 export class Intake {
   readonly #parts: IntakeParts
-  /** Without it each message is parsed: the same reports, slower. */
+  /**
+   * Reads most messages. Without this reader every message is parsed: the reports are the same, but
+   * take longer.
+   */
   readonly #readFast: FastReader | undefined
   /**
-   * The clock is read once in a tick of the event loop, however many messages come in it: reading
-   * the clock costs.
+   * The time of the current tick of the event loop. The clock is read only once a tick, because
+   * reading the clock is expensive.
    */
   #time: number | undefined
   readonly #endTick = (): void => {
@@ -67,8 +70,8 @@ export class Intake {
   }
 
   /**
-   * Takes one message. Returns true if the connection is so far ahead that its siblings are read
-   * next, and an error if the connection is to be dropped.
+   * Takes one message. Returns true if the connection is so far ahead that the other connections
+   * must be read first. Returns an error if the connection must be dropped.
    */
   receive(data: Uint8Array, source: Source): boolean | Error {
     const report = this.#readFast?.(data, source) ?? this.#read(data, source)
@@ -90,7 +93,8 @@ export class Intake {
         feed.reports++
         return report
       }
-      // A connection may carry a feed for a while before and after that is subscribed.
+      // A connection may carry a feed shortly before the feed is subscribed and after it is
+      // unsubscribed.
       if (feedIDs.includes(report.feedID)) return undefined
       counters.malformed++
       rejections.add(badFrame(data, `it is of feed ${report.feedID}, which is not subscribed`))
@@ -98,7 +102,7 @@ export class Intake {
       const error =
         thrown instanceof EnvelopeError ? badFrame(data, thrown.message) : asError(thrown)
       counters.malformed++
-      // A report that contradicts itself may be the fault of its feed alone.
+      // A report that contradicts itself is not junk: the fault may lie in its feed only.
       if (isStreamsError(error, 'WS_FRAME')) source.junk++
       rejections.add(error)
     }
@@ -135,7 +139,7 @@ export class Intake {
 let text: InstanceType<typeof TextDecoder> | undefined
 
 /**
- * Parses a message, `{"report": {…}}` in text or binary, and returns the envelope in it, unchecked.
+ * Parses a message, `{"report": {…}}` in text or binary. Returns the envelope without checking it.
  * Throws WebSocketError.
  */
 export function parseFrame(data: Uint8Array): unknown {
@@ -160,26 +164,26 @@ function badFrame(data: Uint8Array, rule: string): WebSocketError {
 }
 
 /**
- * Messages in a row that are no reports, before the connection is dropped: the peer can't be the
- * service.
+ * After so many messages in a row that are not reports, the connection is dropped: its peer can't
+ * be the service.
  */
 const MAX_JUNK = 16
-/** Rejected messages that become `error` events of their own in one period. */
+/** At most so many rejected messages become separate `error` events in one period. */
 const MAX_EVENTS = 16
-/** Milliseconds of a period. */
+/** The length of a period, in milliseconds. */
 const PERIOD = 1000
 
 /**
- * The rejected messages of a connection. Each becomes an `error` event, up to a limit. The others
- * become one event together.
+ * The rejected messages of a connection. Each becomes an `error` event, up to a limit in each
+ * period. The messages beyond the limit share one event.
  */
 export class Rejections {
   readonly #facts: ConnectionFacts
   readonly #log: Log
   readonly #fail: (error: Error) => void
-  /** Events in this period. */
+  /** Events emitted in this period. */
   #emitted = 0
-  /** Messages without an event so far. */
+  /** Rejected messages that have no event yet. */
   #pending = 0
   #last: Error | undefined
   #period: ReturnType<typeof setTimeout> | undefined
@@ -203,7 +207,7 @@ export class Rejections {
     this.#emit(error)
   }
 
-  /** Stops emitting errors, since the connection is dropped. Returns why. */
+  /** Stops emitting errors, because the connection is dropped. Returns the reason. */
   drop(): WebSocketError {
     this.#isDropped = true
     clearTimeout(this.#period)
@@ -211,7 +215,8 @@ export class Rejections {
   }
 
   /**
-   * The connection has ended: emits what is left, and returns the error for which it was dropped.
+   * The connection has ended. Emits the remaining errors. If the connection was dropped, returns
+   * the reason.
    */
   end(): WebSocketError | undefined {
     if (!this.#isDropped) {

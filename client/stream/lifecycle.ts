@@ -3,19 +3,19 @@ import { DataStreamsError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 
 /**
- * Where a stream stands:
+ * The phases of a stream:
  *
  *     idle      not connected yet
  *     running   connecting, connected or reconnecting
  *     failing   about to end by itself: no report is delivered any more
- *     ending    nothing runs any more, and plugins pass on the reports they have kept
+ *     ending    all connections have ended, and plugins pass on the reports that they hold
  *     failed    ended by itself
- *     closing   closed by its user, its signal or its client: no event comes any more
- *     closed    nothing of it is left
+ *     closing   closed by its user, its signal or its client: no event is emitted any more
+ *     closed    everything in the stream has ended
  */
 export type Phase = 'idle' | 'running' | 'failing' | 'ending' | 'failed' | 'closing' | 'closed'
 
-/** The life of a stream: the one place that knows where it stands. */
+/** The life of a stream. Only this class knows the phase of the stream. */
 export class Lifecycle {
   readonly #life: Lifetime
   readonly #user: AbortSignal | undefined
@@ -25,7 +25,7 @@ export class Lifecycle {
   #failure: Error | undefined
 
   /**
-   * A life that ends with the client's at the latest, or with the signal of the stream's options.
+   * Makes a life that ends when the client ends, or when the signal of the stream's options aborts.
    */
   constructor(client: Lifetime, user: AbortSignal | undefined) {
     this.#life = createLifetime(client, user)
@@ -39,7 +39,7 @@ export class Lifecycle {
     return this.#phase
   }
 
-  /** Aborted when the stream ends, with the reason. */
+  /** Aborts with the reason when the stream ends. */
   get signal(): AbortSignal {
     return this.#life.signal
   }
@@ -49,12 +49,12 @@ export class Lifecycle {
     return this.#life.isOver
   }
 
-  /** The error that ends the stream, or has ended it, where it ends by itself. */
+  /** The error that ends the stream or has ended it; undefined unless the stream ends by itself. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /** Settles with the first open connection for every feed, or when there is none to be had. */
+  /** Resolves when every feed has an open connection. Rejects if the stream ends before that. */
   get opened(): Promise<void> {
     return this.#opened.promise
   }
@@ -63,7 +63,7 @@ export class Lifecycle {
     return this.#opened.isSettled
   }
 
-  /** Settles when the stream has ended: rejects with its failure. */
+  /** Settles when the stream has ended. Rejects with the failure if there is one. */
   get closed(): Promise<void> {
     return this.#closed.promise
   }
@@ -85,7 +85,7 @@ export class Lifecycle {
     if (this.#phase === 'running') this.#phase = 'failing'
   }
 
-  /** Nothing of it runs any more. */
+  /** All connections have ended, and plugins may pass on the reports that they hold. */
   beginEnding(error: Error): void {
     this.#failure ??= error
     if (this.#phase === 'running') this.#phase = 'ending'
@@ -100,19 +100,19 @@ export class Lifecycle {
     this.#closed.reject(error)
   }
 
-  /** The stream ends because somebody wants it to. */
+  /** The stream ends because its user has closed it. */
   close(reason: Error): void {
     this.#life.end(reason)
   }
 
-  /** Nothing of the stream is left. */
+  /** Everything in the stream has ended. */
   finish(): void {
     this.#phase = 'closed'
     this.#opened.reject(this.closedError('the stream was closed before it was connected'))
     this.#closed.resolve()
   }
 
-  /** The error of a method that is called after the end. */
+  /** Makes the error for a method that is called after the end. */
   closedError(message: string): DataStreamsError {
     const cause = this.#life.reason
     const isAborted = this.#user?.aborted === true && this.#user.reason === cause

@@ -16,38 +16,41 @@ import type { CursorStore } from '../stores/file-cursors.js'
 
 const overflowPolicies = ['block', 'drop-oldest', 'latest-per-feed', 'close'] as const
 /**
- * What happens when you take reports too slowly. `block` pauses the connections, and nothing is
- * lost. `drop-oldest` drops the oldest queued report, `latest-per-feed` the oldest of the same
- * feed, where there is one. `close` ends the stream.
+ * How the stream reacts when you take reports too slowly. `block` pauses the connections, and
+ * nothing is lost. `drop-oldest` drops the oldest queued report. `latest-per-feed` drops the oldest
+ * queued report of the same feed; if there is none, it drops the oldest of all. `close` ends the
+ * stream.
  */
 export type OverflowPolicy = (typeof overflowPolicies)[number]
 
 const acknowledgeModes = ['automatic', 'manual'] as const
 /**
- * When a report counts as acknowledged. `automatic`: once its handlers have returned and their
- * promises have settled, or its reader has asked for the next report. `manual`: when you call
- * `report.acknowledge()`.
+ * When a report counts as acknowledged. With `automatic`, this is once its handlers have returned
+ * and their promises have settled, or once its reader asks for the next report. With `manual`, this
+ * is when you call `report.acknowledge()`.
  */
 export type AcknowledgeMode = (typeof acknowledgeModes)[number]
 
 /** Options of one stream. */
 export interface StreamOptions {
   /**
-   * Attempts to connect that may fail in a row before the stream gives up; `Infinity` never does.
+   * How many attempts to connect may fail in a row before the stream gives up. With `Infinity` it
+   * never gives up.
    * @default 5
    */
   maxReconnectAttempts?: number
   /**
-   * Milliseconds before the first reconnection, doubled for each further one up to 10000, with
-   * jitter. Clamped to 200 to 10000. @default 1000
+   * Milliseconds before the first reconnection, with jitter. The delay doubles with each further
+   * attempt, up to 10000. The value is clamped to 200 to 10000. @default 1000
    */
   reconnectInterval?: number
-  /** Milliseconds a connection may take to open. @default 5000 */
+  /** Milliseconds within which a connection must open. @default 5000 */
   connectTimeout?: number
   /**
-   * The most sockets that the stream has at once, closing sockets included. A change of feeds waits
-   * until its connections fit, and is rejected if they never can. The service allows a user 20 over
-   * all processes. The default leaves two for closed sockets that the service still counts.
+   * The most sockets that the stream may have at once, closing sockets included. A change of feeds
+   * waits until its new connections fit. If they can never fit, the change is rejected. The service
+   * allows a user 20 connections over all processes. The default leaves two connections for closed
+   * sockets that the service still counts.
    * @default 18
    */
   maxConnections?: number
@@ -55,49 +58,56 @@ export interface StreamOptions {
   pingInterval?: number
   /** Pings in a row without an answer before a connection counts as dead. @default 3 */
   missedPings?: number
-  /** Milliseconds without a report before a feed counts as stale; 0 never does. @default 30000 */
+  /**
+   * Milliseconds without a report before a feed counts as stale. With 0 no feed does.
+   * @default 30000
+   */
   staleAfter?: number
   /**
-   * Offer permessage-deflate: about a third of the bytes for more work on each message.
+   * Offer permessage-deflate. Compressed messages need about a third of the bytes, but more work.
    * @default false
    */
   compression?: boolean
   /**
-   * Reports that wait to be read, before `overflow` decides. Without a `report` handler and without
-   * a loop they wait from `connect` on; beside a handler they wait only for a loop. With 0 nothing
-   * waits: a report without a handler is lost, and `read` and iteration throw. 0 is for a stream
+   * How many reports may wait to be read before `overflow` applies. Without a `report` handler,
+   * reports wait from `connect` on. With a handler, reports wait only for a loop. With 0 no report
+   * waits: a report without a handler is lost, and `read` and iteration throw. Use 0 for a stream
    * that only plugins or handlers read. @default 1024
    */
   queue?: number
   /**
-   * Decides once `queue` reports wait. `block` pauses the connections and drops nothing. If a
-   * `connect` of your own opened a connection without `pause` and `resume`, the stream ends when
-   * twice as many wait. `drop-oldest` drops the oldest report, `latest-per-feed` the oldest of the
-   * same feed, if there is one. Dropped reports are counted, and announced as gaps within five
-   * seconds. `close` ends the stream. @default 'block'
+   * How the stream reacts once `queue` reports wait. `block` pauses the connections and drops
+   * nothing. But if your own `connect` opened a connection without `pause` and `resume`, the stream
+   * ends when twice as many reports wait. `drop-oldest` drops the oldest report. `latest-per-feed`
+   * drops the oldest report of the same feed; if there is none, it drops the oldest of all. Dropped
+   * reports are counted, and announced as gaps within five seconds. `close` ends the stream.
+   * @default 'block'
    */
   overflow?: OverflowPolicy
   /**
-   * When a report counts as acknowledged, so that its cursor may pass it. `automatic`: once its
-   * handlers have returned and their promises have settled, or once its reader asks for the next
-   * report. `manual`: when you call `report.acknowledge()`, in any order. With `cursors` or
-   * `manual` the connections are paused while `queue` reports were given out and are not
-   * acknowledged, whatever `overflow` says. So `manual` needs a `queue`. Without either, the stream
+   * When a report counts as acknowledged, so that its feed's cursor may pass the report. With
+   * `automatic`, this is once its handlers have returned and their promises have settled, or once
+   * its reader asks for the next report. With `manual`, this is when you call
+   * `report.acknowledge()`, in any order. With `cursors` or `manual`, the connections are paused
+   * once `queue` reports were given out and are not acknowledged. This is so whatever `overflow`
+   * says. So `manual` needs a `queue` of at least 1. Without `cursors` and `manual`, the stream
    * does not wait for the promises of handlers. @default 'automatic'
    */
   acknowledge?: AcknowledgeMode
   /**
-   * Stores how far you have come in each feed. A stream with the same store resumes there, and
-   * fetches the reports that it missed. `fileCursors` of `sluice/stores` stores this in a file.
+   * Stores how far you have acknowledged the reports of each feed. A later stream with the same
+   * store resumes there, and fetches the reports that were missed. `fileCursors` of `sluice/stores`
+   * stores cursors in a file.
    */
   cursors?: CursorStore
   /**
-   * Milliseconds between two saves of the cursors, at least. After a crash, the reports
-   * acknowledged since the last save come again. A feed's first cursor is saved at once; the next
-   * save follows after 50 ms, and each later one after twice the time. @default 1000
+   * The least number of milliseconds between two saves of the cursors. After a crash, the reports
+   * acknowledged since the last save are delivered again. Saves come sooner after a feed's first
+   * cursor. That cursor is saved at once, or 50 ms after the previous save. The wait then doubles
+   * with each save, up to `saveInterval`. @default 1000
    */
   saveInterval?: number
-  /** Aborting it closes the stream. */
+  /** Aborting this signal closes the stream. */
   signal?: AbortSignal
 }
 

@@ -6,21 +6,23 @@ import type { OriginMetrics, OriginTraffic } from './stream-api.js'
 /** The traffic of a stream's origins. */
 export interface Origins {
   readonly all: ReadonlyMap<string, OriginTraffic>
-  /** The traffic of an origin, which is added if it is new. */
+  /** Returns the traffic of an origin, and adds the origin if it is new. */
   of(origin: string): OriginTraffic
   find(origin: string): OriginTraffic | undefined
-  /** Removes all origins but those of these connections. */
+  /** Removes every origin that these connections do not have. */
   keep(connections: Iterable<Registry>): void
-  /** The origins of these connections. */
+  /** Returns the metrics of the origins of these connections. */
   metrics(connections: Iterable<Registry>): Readonly<Record<string, OriginMetrics>>
 }
 
 const bestToWorst = ['connected', 'connecting', 'reconnecting', 'disconnected', 'failed'] as const
 
-/** Makes the counts of a stream's origins. `removed` is called with each that `keep` removes. */
+/**
+ * Makes the counts of a stream's origins. `removed` is called with each origin that `keep` removes.
+ */
 export function createOrigins(removed?: (origin: string, traffic: OriginTraffic) => void): Origins {
   const origins = new Map<string, OriginTraffic>()
-  /** The last origin that was looked for: mostly the next one is the same. */
+  /** The last origin that `find` has looked up. The next call is usually for the same origin. */
   let latest: string | undefined
   let found: OriginTraffic | undefined
 

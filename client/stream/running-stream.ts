@@ -27,40 +27,42 @@ import type { ShardsParts } from './shards/shards.js'
 import { Subscription, type SubscriptionParts } from './shards/subscription.js'
 import type { ConnectionDetails, StreamCounters, StreamMetrics } from './stream-api.js'
 
-/** What a stream needs of its client. */
+/** The parts of a client that its streams use. */
 export interface ClientParts<Data> {
-  /** What the stream's URLs begin with, one at least. */
+  /** The beginnings of the stream's URLs, at least one. */
   readonly bases: readonly string[]
   readonly handler: Handler
   readonly plugins: Plugins
   readonly table: DecoderTable<Data>
   readonly log: Log
-  /** The life of the client: the stream ends with it. */
+  /** The life of the client. The stream ends when the client ends. */
   readonly client: Lifetime
-  /** The client, for the plugins of the stream. */
+  /** Returns the client that the plugins of the stream see. */
   clientOf(scope: StreamScope): PluginClient
   readonly present: Present
-  /** The sums of the client's streams. */
+  /** The summed counts of the client's streams. */
   readonly totals: Totals
   readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
 }
 
-/** What a stream has before it connects. */
+/** The parts of a stream that exist before it connects. */
 export interface IdleParts<Data> {
   readonly options: CheckedStreamOptions
   readonly life: Lifecycle
   readonly handlers: StreamHandlers<Data>
   readonly counters: StreamCounters
   readonly feeds: Feeds
-  /** The most feeds of one connection, and the most connections that share them. */
+  /** The most feeds of one shard, and the most shards. */
   readonly limits: { readonly capacity: number; readonly maxShards: number }
 }
 
 const MAX_MESSAGE_BYTES = 1_048_576
-/** Milliseconds `close` waits at most: a plugin that ignores its signal does not hold it up. */
+/**
+ * The most milliseconds that `close` waits, so that a slow store or plugin can't delay it further.
+ */
 const CLOSE_TIMEOUT = 900
 
-/** A stream from `connect` on: its stack, its connections and its end. */
+/** A stream after `connect`. It has a stack and connections, and ends them. */
 export class RunningStream<Data> implements BacklogOwner {
   readonly backlog: Backlog
   readonly subscription: Subscription
@@ -77,15 +79,17 @@ export class RunningStream<Data> implements BacklogOwner {
   readonly #connections: StreamConnections<Shard>
   readonly #cursors: Cursors | undefined
   readonly #scope: StreamScope
-  /** The bottom of the stack. */
+  /** The bottom of the stack: passes a report up through all stages. */
   readonly #sink: Sink
-  /** The gaps of reports that come while the stream is failing. */
+  /**
+   * The gaps of reports that arrive while the stream is failing. These reports are not delivered.
+   */
   readonly #excess = createOverflowGaps(gap => this.gap(gap))
-  /** The plugins' work on each report that is being injected. */
+  /** The work that plugins have registered with `waitUntil`, by injected report. */
   readonly #injected = new WeakMap<Report, Promise<unknown>[]>()
   /** The times at which the feeds resume, once the cursors are loaded. */
   #resumed: ReadonlyMap<string, number> = new Map()
-  /** Whether the user knows of the present outage. */
+  /** True if `disconnected` was emitted for the current outage. */
   #isDown = false
 
   constructor(client: ClientParts<Data>, idle: IdleParts<Data>) {
@@ -173,7 +177,7 @@ export class RunningStream<Data> implements BacklogOwner {
       feeds,
       connected: life.opened,
       onChange: (type, feedIDs) => {
-        // A gap from an earlier subscription of the feed does not hold its cursor any more.
+        // A gap from an earlier subscription no longer limits the feed's cursor.
         if (type === 'subscribed')
           for (const feedID of feedIDs) this.#cursors?.limit(feedID, undefined)
         events.emit('status', { type, feedIDs })
@@ -196,28 +200,28 @@ export class RunningStream<Data> implements BacklogOwner {
     if (failure !== undefined) this.subscription.shards.endAll(failure)
   }
 
-  /** The stream was closed: resolves when nothing of it is left, or has taken too long. */
+  /** The stream was closed. Resolves when everything has ended, or after `CLOSE_TIMEOUT`. */
   async finished(): Promise<void> {
-    // After a failure, reports that were acknowledged later are saved as well.
+    // After a failure, save the cursors of reports that were acknowledged later.
     await atMost(
       CLOSE_TIMEOUT,
       this.#life.closed.catch(() => this.#cursors?.flush()),
     )
   }
 
-  /** The connections there are. */
+  /** The connections of all active shards. */
   get connections(): ConnectionDetails[] {
     return this.#connections.shards.flatMap(({ registry }) =>
       Array.from(registry.all.values(), detailsOf),
     )
   }
 
-  /** The metrics besides the counters. */
+  /** The metrics other than the counters. */
   metrics(): Partial<StreamMetrics> {
     const registries = this.#connections.shards.map(shard => shard.registry)
     const byOrigin = this.#origins.metrics(registries)
     const status = Object.entries(byOrigin).map(([origin, { status }]) => [origin, status])
-    // A shard that does not know its origins yet has one connection at least.
+    // A shard that does not know its origins yet has at least one connection.
     const configured = registries.reduce((sum, { all }) => sum + Math.max(1, all.size), 0)
     const verification = this.#scope.client.find(reportVerifier)?.metricsOf?.(this.#scope)
     return {
@@ -257,7 +261,7 @@ export class RunningStream<Data> implements BacklogOwner {
     this.#events.emit('status', { type: 'backpressure', queued })
   }
 
-  /** Ends the stream by itself, once its connections are closed. */
+  /** Makes the stream fail. It ends once its connections are closed. */
   overflowed(error: DataStreamsError, report?: Report): void {
     if (report !== undefined) this.#leaveToAnother(report)
     this.#life.beginFailure(error)
@@ -267,7 +271,7 @@ export class RunningStream<Data> implements BacklogOwner {
   /** The top of the stack: counts a report and gives it to the backlog. */
   readonly #deliver = (report: Report): void => {
     const feed = this.#feeds.states.get(report.feedID)
-    // A plugin may have kept the report until its feed was no longer subscribed.
+    // A plugin may have held the report until its feed was no longer subscribed.
     if (this.#handlers.isClosed || (feed === undefined && this.#feeds.hasRemoved)) {
       this.unacknowledged(report)
       return
@@ -291,7 +295,8 @@ export class RunningStream<Data> implements BacklogOwner {
   }
 
   /**
-   * The report is lost to this stream, which is failing. Another stream with these cursors gets it.
+   * Keeps the cursor below a report that this failing stream drops. A later stream with these
+   * cursors then gets the report.
    */
   #leaveToAnother({ feedID, observationsTimestamp: time }: Report): void {
     this.#cursors?.lower(feedID, time)
@@ -327,7 +332,7 @@ export class RunningStream<Data> implements BacklogOwner {
     else if (isRestored) this.#handlers.emit('connection-restored', details)
   }
 
-  /** The connections have ended: by themselves, or since the stream was closed. */
+  /** All connections have ended: they failed, or the stream was closed. */
   #end(reason: Error): void {
     this.#feeds.unwatch()
     if (!this.#handlers.isClosed) {
@@ -354,7 +359,7 @@ export class RunningStream<Data> implements BacklogOwner {
     this.#life.fail(error)
   }
 
-  /** The scope of the stream: what its plugins see of it. */
+  /** Makes the scope through which plugins see the stream. */
   #createScope({ clientOf }: ClientParts<Data>): StreamScope {
     const [life, feeds, flowControl] = [this.#life, this.#feeds, this.#flowControl]
     const resumedAt = (feedID: string) => this.#resumed.get(feedID)
@@ -409,7 +414,8 @@ export class RunningStream<Data> implements BacklogOwner {
 
   #limitCursor(feedID: string, time: number | undefined): void {
     const { phase } = this.#life
-    // Another stream fills a gap that is open when its feed is unsubscribed, or the stream ends.
+    // When a feed is unsubscribed or the stream ends, the limit of an open gap stays. A later
+    // stream then fills the gap.
     if (!this.#feeds.states.has(feedID)) return
     if (phase === 'idle' || phase === 'running') this.#cursors?.limit(feedID, time)
     else if (time !== undefined && (phase === 'failing' || phase === 'ending'))
@@ -426,13 +432,13 @@ export class RunningStream<Data> implements BacklogOwner {
       this.#log.error?.(error.message)
       this.#events.emit('error', error)
     }
-    // A stage that passes the report on later may lead to another stage that does so, too.
+    // A stage may pass the report on to another stage that registers more work.
     for (let work = works.shift(); work !== undefined; work = works.shift()) await work
     this.#injected.delete(report)
   }
 }
 
-/** A connection as the stream's user sees it. */
+/** Describes a connection for the stream's user. */
 function detailsOf(connection: RegisteredConnection): ConnectionDetails {
   const { id, facts, status, attempts, lastError, connectedAt, lastReconnectAt } = connection
   return Object.freeze({
@@ -446,7 +452,7 @@ function detailsOf(connection: RegisteredConnection): ConnectionDetails {
   })
 }
 
-/** Resolves when the work has, or after so many milliseconds. */
+/** Resolves when the work has resolved, or after `ms` milliseconds. */
 async function atMost(ms: number, work: Promise<void> | undefined): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const enough = new Promise<void>(resolve => {

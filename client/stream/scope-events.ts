@@ -17,8 +17,8 @@ const eventNames: OptionNames<ScopeEventMap> = {
 }
 
 /**
- * Makes the events of a stream's scope, with those that plugins declare: plugins hear of them
- * first, then the stream's user.
+ * Makes the events of a stream's scope, including the events that plugins declare. Plugins are told
+ * of an event first, then the stream's user.
  */
 export function createScopeEvents<Data>(
   log: Log,
@@ -34,7 +34,8 @@ export function createScopeEvents<Data>(
       if (event === 'gap') counters.gaps++
       logEvent(log, event, value)
       const added = [...(listeners.get(event) ?? [])]
-      // At the end the plugin nearest to the wire comes first: those above get what it passes on.
+      // On `ending`, the plugin nearest to the wire is called first, so that the plugins above it
+      // get the reports that it passes on.
       callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
       if (event === 'ending') return
       handlers.emit(event, value)

@@ -13,8 +13,8 @@ import type {
 /** The events of a stream, with the arguments of their handlers. */
 export interface StreamEvents<Data = unknown> {
   /**
-   * A report arrived. It counts as acknowledged once the promises of its handlers have settled; the
-   * next report does not wait for them.
+   * A report arrived. It counts as acknowledged once its handlers' promises have settled. The next
+   * report does not wait for these promises.
    */
   report: (report: Report<Data>) => unknown
   /** Something failed. The stream goes on, unless `closed` settles. */
@@ -22,22 +22,22 @@ export interface StreamEvents<Data = unknown> {
   /** Every feed has an open connection: for the first time, or again after an outage. */
   connected: () => void
   /**
-   * Some feeds have lost their last connection, or the stream gives up before it had one. Emitted
-   * once per outage.
+   * Some feeds have lost their last connection, or the stream gave up before it ever had a
+   * connection. Emitted once per outage.
    */
   disconnected: () => void
   /** A reconnection attempt is about to start. */
   reconnecting: (info: ReconnectingInfo) => void
   /** Reports of a feed are missing for good. */
   gap: (gap: Gap) => void
-  /** A report came after its gap was announced. It is a `report` event, too. */
+  /** A report came after its gap was announced. The report is also emitted as a `report` event. */
   'gap-filled': (filled: GapFilled<Data>) => void
   /**
-   * Two reports of one observation differ in their values. The first is the report that was
+   * Two reports of one observation differ in their values. `first` is the report that was
    * delivered.
    */
   conflict: (conflict: { readonly first: Report<Data>; readonly other: Report<Data> }) => void
-  /** Anything changed in the life of a connection or a feed. */
+  /** The state of a connection, a feed or the stream changed. */
   status: (status: Status) => void
   /** An open connection was lost. */
   'connection-lost': (connection: ConnectionDetails, error?: Error) => void
@@ -47,15 +47,15 @@ export interface StreamEvents<Data = unknown> {
   'all-connections-lost': () => void
 }
 
-/** A connection of a stream, as it was when asked for. */
+/** A snapshot of a connection of a stream. */
 export interface ConnectionDetails extends ConnectionFacts {
   /** Unique in its stream: `conn-0` for the first. */
   readonly id: string
   /** The status of the connection. */
   readonly state: ConnectionStatus
-  /** Attempts in a row since it was last open. */
+  /** Attempts in a row since the connection was last open. */
   readonly reconnectAttempts: number
-  /** Why the connection was lost or could not be opened, the last time. */
+  /** The last reason why the connection was lost or could not be opened. */
   readonly lastError: Error | undefined
   /** When the connection opened last, in Unix milliseconds. */
   readonly connectedAt: number | undefined
@@ -69,11 +69,11 @@ export interface StreamCounters {
   accepted: number
   /** Duplicates of reports that had reached you already. */
   deduplicated: number
-  /** Accepted reports that came after a newer one of their feed, live or fetched. */
+  /** Accepted reports, live or fetched, that came after a newer report of their feed. */
   outOfOrder: number
-  /** Reports that `order: 'newest'` did not deliver, since their feed has a newer one. */
+  /** Reports that `order: 'newest'` did not deliver, because their feed has a newer report. */
   superseded: number
-  /** Reports that were dated more than 5 s after the present when they came. */
+  /** Reports whose time was more than 5 s after the present when they arrived. */
   ahead: number
   /** Accepted reports that were missing and fetched later. */
   backfilled: number
@@ -86,66 +86,66 @@ export interface StreamCounters {
   /** Reports whose signatures were checked and are not valid. */
   verificationFailed: number
   /**
-   * Messages that were no report, or a report that contradicts itself, its envelope or the
-   * subscription.
+   * Messages that were rejected. Either they were not reports, or the report contradicted itself,
+   * its envelope or the subscription.
    */
   malformed: number
-  /** Messages of a queue that were given to a worker before. */
+  /** Messages of a queue that had already been given to a worker. */
   redelivered: number
-  /** Messages of a queue that this worker has made dead letters. */
+  /** Messages of a queue that this worker has turned into dead letters. */
   deadLetters: number
-  /** Lost connections that were opened again while another was open. */
+  /** Lost connections that were opened again while another connection was open. */
   partialReconnects: number
-  /** Lost connections that were opened again while no other was open. */
+  /** Lost connections that were opened again while no other connection was open. */
   fullReconnects: number
 }
 
-/** The traffic of one origin, as it was when asked for. */
+/** A snapshot of the traffic of one origin. */
 export interface OriginMetrics extends Readonly<OriginTraffic> {
-  /** The id of the origin, where the service has given one. */
+  /** The id of the origin, if the service has given it an id. */
   readonly originID: string | undefined
-  /** The worst status among its connections. */
+  /** The worst status among the origin's connections. */
   readonly status: ConnectionStatus
 }
 
-/** The traffic of one origin, over all its connections; written on the hot path. */
+/** The traffic of one origin over all its connections. The hot path writes these counts. */
 export interface OriginTraffic {
   /** Reports received, duplicates included. */
   received: number
-  /** Reports that this origin brought before any other did. */
+  /** Reports that this origin brought before any other origin. */
   first: number
-  /** Reports among those that came after a newer one of their feed. */
+  /** Reports counted in `first` that came after a newer report of their feed. */
   outOfOrder: number
-  /** Reports among those whose signatures were checked and are valid. */
+  /** Reports of this origin whose signatures were checked and are valid. */
   verified: number
-  /** Reports among those whose signatures were checked and are not valid. */
+  /** Reports of this origin whose signatures were checked and are not valid. */
   verificationFailed: number
-  /** When its last report came, in Unix milliseconds; undefined before the first. */
+  /** When the origin's last report arrived, in Unix milliseconds; undefined before the first. */
   lastSeenAt: number | undefined
   /** Milliseconds from the last ping to its pong; undefined before the first. */
   roundTripMs: number | undefined
 }
 
-/** A stream's counts, as they were when asked for. */
+/** A snapshot of a stream's counts. */
 export interface StreamMetrics extends Readonly<StreamCounters> {
-  /** Reports received: accepted, deduplicated and superseded ones. */
+  /** Reports received: the sum of `accepted`, `deduplicated` and `superseded`. */
   readonly totalReceived: number
   /** Accepted reports that wait for you to take them. */
   readonly queued: number
-  /** Milliseconds by which this machine's clock is behind the present; 0 where the two agree. */
+  /** Milliseconds by which this machine's clock is behind the present; 0 if the two agree. */
   readonly clockOffsetMs: number
   /**
-   * The reports that wait to be verified, and the speed of that. Undefined before `connect`, and
-   * where the stack verifies no report of the stream.
+   * The reports that wait for verification, and the speed of verification. Undefined before
+   * `connect`, and if no plugin verifies the stream's reports.
    */
   readonly verification: VerificationMetrics | undefined
   /** Connections that are open. */
   readonly activeConnections: number
-  /** Connections that the stream is to have. */
+  /** Connections that the stream should have, open or not. */
   readonly configuredConnections: number
   /**
-   * The status of each origin, by the configured URL. The fragment of the URL is the origin's id,
-   * where it has an id.
+   * The status of each origin, by the configured URL. If an origin has an id, the id is the
+   * fragment of the URL.
    */
   readonly originStatus: Readonly<Record<string, ConnectionStatus>>
   /** The traffic of each origin. */
@@ -154,17 +154,21 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
 
 /** A stream of reports, over one connection or several. */
 export interface Stream<Data = unknown> extends AsyncDisposable {
-  /** The feeds that are subscribed to now, in normal form. */
+  /** The feeds that the stream is subscribed to, in normal form. */
   readonly feedIDs: readonly string[]
   /**
    * Adds a handler. The first handler of `report` gets the reports that have waited since
-   * `connect`, in order and before any new report. It gets them in a microtask after the call, so
-   * that handlers added with it get the same. Once the last handler is removed, reports wait again.
+   * `connect`, in order and before any new report. It gets these reports in a microtask after the
+   * call, so that handlers added together get the same reports. Once the last handler is removed,
+   * reports wait again.
    */
   on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
   /** Adds a handler that is called once. */
   once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
-  /** Removes a handler, however often it was added. Without a handler, removes all of the event. */
+  /**
+   * Removes a handler, however often it was added. Without `handler`, removes all handlers of the
+   * event.
+   */
   off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
   /** The same as `on`. */
   addListener<Name extends keyof StreamEvents<Data>>(
@@ -176,7 +180,7 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
     event: Name,
     handler?: StreamEvents<Data>[Name],
   ): this
-  /** Removes the handlers of an event, or all there are. */
+  /** Removes all handlers of an event, or of every event. */
   removeAllListeners(event?: keyof StreamEvents<Data>): this
   /** How many handlers an event has. */
   listenerCount(event: keyof StreamEvents<Data>): number
@@ -184,55 +188,57 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
   /** The events that have handlers. */
   eventNames(): (keyof StreamEvents<Data>)[]
-  /** Calls the handlers of an event, for tests. False where there are none. */
+  /** Calls the handlers of an event, for tests. Returns false if there are none. */
   emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): boolean
   /**
-   * Resolves once every feed has an open connection. Rejects when no connection can be opened, and
-   * leaves nothing running then. While the stream is connecting or connected, returns the same
-   * promise.
+   * Connects the stream. Resolves once every feed has an open connection. If no connection can be
+   * opened, rejects and leaves nothing running. While the stream is connecting or connected,
+   * returns the same promise.
    */
   connect(): Promise<void>
   /**
-   * Adds feeds, as `createStream` takes them; feeds that are subscribed to already stay. Resolves
-   * once the reports of the new feeds come. New connections are opened before old ones are closed,
-   * so no report is lost; `dedup` drops the duplicates of that time. Where no connection can be
-   * opened it rejects, and nothing changes. Changes are made in the order of the calls; before
-   * `connect`, at once.
+   * Adds feeds, in the form that `createStream` takes. Feeds that are already subscribed to stay.
+   * Resolves once open connections carry the new feeds. New connections are opened before old
+   * connections are closed, so no report is lost. `dedup` drops the duplicates that arrive
+   * meanwhile. If a connection can't be opened, rejects and changes nothing. Changes are made in
+   * the order of the calls. Before `connect`, a change is made at once.
    */
   subscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * Removes feeds; at least one must remain. When the change takes its turn, delivery of their
-   * reports ends, except for those that are queued already. Resolves once connections without these
-   * feeds have taken over. Where none can be opened it rejects, and the service goes on sending
-   * these reports, which are ignored.
+   * Removes feeds; at least one feed must remain. Changes are made in the order of the calls. When
+   * this change is made, delivery of the feeds' reports ends, except for reports that are already
+   * queued. Resolves once connections without these feeds have taken over. Rejects if such
+   * connections can't be opened. The service then keeps sending these reports, and the stream
+   * ignores them.
    */
   unsubscribe(feedIDs: string | readonly string[]): Promise<void>
   /**
-   * The newest report of a feed that was delivered: its current price. Undefined before the first
-   * report. A report dated more than five seconds after the present never counts. Throws
+   * The newest delivered report of a feed. It has the feed's current price. Undefined before the
+   * first report. A report dated more than five seconds after the present never counts. Throws
    * ValidationError for a feed that is not subscribed to.
    */
   latest(feedID: string): Report<Data> | undefined
   /**
-   * The next report, in the order of the calls; connects the stream if need be. Reports that nobody
-   * has taken wait from `connect` on. A call says that the reports of earlier calls have been dealt
-   * with. Beside a `report` handler it gives the next report to come, and no report waits for later
-   * calls. When the stream has failed, it rejects with the failure once the queued reports have
-   * been read. When the stream was closed, it rejects with a DataStreamsError of code `CLOSED`.
-   * Rejects where `queue` is 0.
+   * Resolves with the next report; calls are served in order. Connects the stream if it is not
+   * connected. From `connect` on, reports wait until somebody takes them. A call also tells the
+   * stream that the reports of earlier calls have been handled. If there is a `report` handler,
+   * resolves with the next report that arrives; no report is queued for later calls. If the stream
+   * has failed, rejects with the failure once the queued reports have been read. If the stream was
+   * closed, rejects with a DataStreamsError of code `CLOSED`. Rejects if `queue` is 0.
    */
   read(): Promise<Report<Data>>
   /**
-   * Iterates the reports that wait and all reports from then on; connects the stream if need be.
-   * Several loops share the reports. A `report` handler beside the loop gets them too, and is
-   * paused while the loop is behind (`overflow`). `close` ends the loop at once. A failure is
-   * thrown once the queued reports have been read. Leaving the loop closes the stream. Throws where
-   * `queue` is 0.
+   * Iterates the waiting reports and all later reports. Connects the stream if it is not connected.
+   * Several loops share the reports: each report goes to one loop. `report` handlers get every
+   * report too. If the loop falls behind, `overflow` applies; with `block` the handlers then wait
+   * for the loop. `close` ends the loop at once. If the stream fails, the loop throws the failure
+   * once the queued reports have been read. Leaving the loop closes the stream. Throws if `queue`
+   * is 0.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<Report<Data>>
-  /** Closes the stream. No event comes after the call. Idempotent; settles within a second. */
+  /** Closes the stream. No event is emitted after the call. Idempotent; settles within a second. */
   close(): Promise<void>
-  /** Resolves when the stream was closed; rejects with the error that ended it. */
+  /** Resolves when the stream was closed. Rejects with the error if the stream has failed. */
   readonly closed: Promise<void>
   /** A copy of the counts so far. */
   getMetrics(): StreamMetrics
@@ -242,24 +248,27 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
   getConnectionStates(): Record<string, ConnectionStatus>
   /** The origins of the connections, open or not: the keys of `originStatus`. */
   getOrigins(): string[]
-  /** `multiple` where the connections have more than one origin. */
+  /** `multiple` if the connections have more than one origin. */
   getConnectionType(): 'single' | 'multiple'
 }
 
-/** Called once per change of a connection's state. */
+/** Called when a connection opens, and when an open connection is lost. */
 export type ConnectionStatusCallback = (isConnected: boolean, host: string, origin: string) => void
 
-/** Where a connection stands. */
+/** The status of a connection. */
 export const ConnectionStatus: {
-  /** Not open: before the first attempt, or just lost. */
+  /**
+   * Not open, and no attempt is scheduled: before the first attempt, or just after a loss or a
+   * failed attempt.
+   */
   readonly DISCONNECTED: 'disconnected'
-  /** An attempt to open it is under way. */
+  /** An attempt to open the connection is under way. */
   readonly CONNECTING: 'connecting'
   /** Open. */
   readonly CONNECTED: 'connected'
-  /** Lost or not to be had; the next attempt is scheduled. */
+  /** Lost, or could not be opened; the next attempt is scheduled. */
   readonly RECONNECTING: 'reconnecting'
-  /** Given up for good. */
+  /** Given up. No further attempts are made, unless `haDiscovery` finds the origin again. */
   readonly FAILED: 'failed'
 } = Object.freeze({
   DISCONNECTED: 'disconnected',
@@ -268,17 +277,20 @@ export const ConnectionStatus: {
   RECONNECTING: 'reconnecting',
   FAILED: 'failed',
 })
-/** Where a connection stands. */
+/** The status of a connection. */
 export type ConnectionStatus = Name
 export declare namespace ConnectionStatus {
-  /** Not connected, and not about to be. */
+  /**
+   * Not open, and no attempt is scheduled: before the first attempt, or just after a loss or a
+   * failed attempt.
+   */
   type DISCONNECTED = 'disconnected'
-  /** The first attempt to open it is under way. */
+  /** An attempt to open the connection is under way. */
   type CONNECTING = 'connecting'
   /** Open. */
   type CONNECTED = 'connected'
-  /** Lost or not to be had, and tried again. */
+  /** Lost, or could not be opened; the next attempt is scheduled. */
   type RECONNECTING = 'reconnecting'
-  /** Given up for good. */
+  /** Given up. No further attempts are made, unless `haDiscovery` finds the origin again. */
   type FAILED = 'failed'
 }

@@ -18,14 +18,14 @@ import type {
   StreamMetrics,
 } from './stream-api.js'
 
-/** What a stream is made of. */
+/** The parts from which a stream is made. */
 export interface StreamParts<Data> extends ClientParts<Data> {
   readonly feedIDs: readonly string[]
   readonly options: StreamOptions | undefined
   readonly connectionStatusCallback?: ConnectionStatusCallback | undefined
 }
 
-/** Makes a stream. Nothing happens, and nothing more is loaded, before it connects. */
+/** Makes a stream. Before the stream connects, it does nothing and loads no further code. */
 export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   const own = new ReportStream<Data>(parts)
   const stream: Omit<Stream<Data>, keyof StreamEmitter<Data>> = {
@@ -58,7 +58,7 @@ export function isStream(value: unknown): value is Stream {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/** A stream before it connects, and the door to what it is made of from then on. */
+/** A stream before it connects. After `connect` it delegates to a `RunningStream`. */
 class ReportStream<Data> implements IdleParts<Data> {
   readonly options: CheckedStreamOptions
   readonly life: Lifecycle
@@ -69,8 +69,8 @@ class ReportStream<Data> implements IdleParts<Data> {
   readonly #parts: ClientParts<Data>
   #running: RunningStream<Data> | undefined
   /**
-   * Settles when the stream runs: with undefined where it was closed before, rejected where it
-   * could not be loaded.
+   * Resolves when the stream runs. Resolves with undefined if the stream was closed before. Rejects
+   * if the code could not be loaded.
    */
   readonly #loaded = createDeferred<RunningStream<Data> | undefined>()
 
@@ -130,10 +130,10 @@ class ReportStream<Data> implements IdleParts<Data> {
   }
 
   /**
-   * Iterates the reports until the stream is closed; its failure is thrown once. Leaving the loop
-   * in any way closes the stream. The last report counts as dealt with only when the next one is
-   * asked for: JavaScript does not distinguish a `break` from a body that throws, and a report
-   * whose handling failed must come again.
+   * Iterates the reports until the stream is closed. A failure of the stream is thrown once.
+   * Leaving the loop in any way closes the stream. A report counts as handled only when the loop
+   * asks for the next report. An iterator can't distinguish a `break` from a body that throws, and
+   * a report whose handling failed must be delivered again.
    */
   readonly iterate = (): AsyncIterableIterator<Report<Data>> => {
     this.#checkQueue()
@@ -243,7 +243,8 @@ class ReportStream<Data> implements IdleParts<Data> {
   }
 
   /**
-   * What a stream is made of could not be loaded, or a plugin threw as it was asked for its stage.
+   * The code of a running stream could not be loaded, or a plugin threw when it was asked for its
+   * stage.
    */
   #fail(error: Error): void {
     this.#parts.log.error?.(`the stream has ended: ${error.message}`)
@@ -256,7 +257,7 @@ class ReportStream<Data> implements IdleParts<Data> {
 
   /** The life of the stream is over. */
   #ended(): void {
-    // After a failure, reports that wait can still be taken.
+    // After a failure, queued reports can still be read.
     if (this.life.phase === 'failed') return
     this.handlers.close()
     this.#running?.backlog.end()
@@ -281,7 +282,7 @@ class ReportStream<Data> implements IdleParts<Data> {
     this.handlers.emit('status', { type, feedIDs })
   }
 
-  /** Throws ValidationError where the connections have no room for so many feeds. */
+  /** Throws ValidationError if the connections have no room for so many feeds. */
   #checkPlaces(feedIDs: readonly string[]): void {
     planShards([], feedIDs, this.limits.capacity, this.limits.maxShards)
   }

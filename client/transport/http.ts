@@ -2,7 +2,7 @@ import { ValidationError } from '../../core/errors.js'
 import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../contract/errors.js'
 
-/** The platform's fetch, or one with its signature. */
+/** The platform's fetch, or a function with its signature. */
 export type Fetch = typeof fetch
 
 /** A request for the wire. */
@@ -14,7 +14,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal
 }
 
-/** An answer from the wire, its body read to the end. */
+/** An answer from the wire. If the body of an error is too long or too slow, `body` is empty. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
@@ -27,8 +27,8 @@ export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswe
 let ky: typeof import('ky').default | undefined
 
 /**
- * Sends requests through a fetch that is given, or else through ky. Redirects are not followed: the
- * signature covers the URL.
+ * Sends requests through the given fetch, or by default through ky. Redirects are not followed,
+ * because the signature covers the URL.
  */
 export function createHttp(fetch: Fetch = fetchThroughKy): Http {
   return async function http({ method, url, headers, body, signal }, maxBytes) {
@@ -51,19 +51,20 @@ export function createHttp(fetch: Fetch = fetchThroughKy): Http {
 }
 
 /**
- * Without ky's retries, timeout and errors: a retry would send a stale signature, and the other two
- * are `createSend`'s.
+ * Turns off ky's retries, timeout and errors. A retry would send an outdated signature.
+ * `createSend` handles timeouts and errors.
  */
 const plain = { retry: 0, timeout: false, throwHttpErrors: false } as const
 
 /**
- * ky; or the platform's fetch where the globals are a browser's, as under jsdom, and lack what ky
- * needs.
+ * Sends a request through ky. If the globals lack `Request` or `fetch`, as under jsdom, uses the
+ * platform's fetch.
  */
 async function fetchThroughKy(...[url, init]: Parameters<Fetch>): Promise<Response> {
   if (globalThis.Request === undefined || globalThis.fetch === undefined)
     return (await platformFetch())(url, init)
-  // The module is kept and not its promise, which at the edge is of the request that has loaded it.
+  // The module is stored, not its promise. On edge platforms a promise belongs to the request that
+  // created it.
   ky ??= (await import('ky')).default
   return ky(url, { ...init, ...plain })
 }
@@ -74,7 +75,7 @@ async function platformFetch(): Promise<Fetch> {
   return found
 }
 
-/** Checks what is read of a Response, whichever library made it. */
+/** Checks the members of a Response that are read here. Any library may have made the Response. */
 function isResponse(given: unknown): given is Response {
   const { status, headers, body, bodyUsed } = (given ?? {}) as Partial<Response>
   return (
@@ -86,11 +87,11 @@ function isResponse(given: unknown): given is Response {
 }
 
 /**
- * An error status says enough by itself: a body that is longer or slower than this is not worth
- * waiting for.
+ * The most bytes that are read of the body of an error. A longer body is not worth the wait,
+ * because the status usually says enough.
  */
 export const MAX_REFUSAL_BYTES = 65_536
-/** In milliseconds. */
+/** Milliseconds after which the body of an error is no longer waited for. */
 export const REFUSAL_TIMEOUT = 1000
 
 function readRefusal(response: Response): Promise<Uint8Array> {

@@ -17,8 +17,8 @@ export type {
 } from '../../platform/socket.js'
 
 /**
- * Opens a WebSocket of the platform: on Node through ws, over a socket of `openSocket` if there is
- * one.
+ * Opens a WebSocket of the platform. On Node it is opened through ws, over a socket from
+ * `openSocket` if that is given.
  */
 export function connectSocket(
   upgrade: Upgrade,

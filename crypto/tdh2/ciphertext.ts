@@ -18,11 +18,14 @@ import {
 
 /** Options of `encrypt`. */
 export interface EncryptOptions {
-  /** 32 public bytes that are bound to the ciphertext. @default zeros */
+  /** 32 public bytes. The proof of the ciphertext binds them to it. @default zeros */
   readonly label?: Uint8Array
-  /** Encrypts, and draws the random key and nonce, in that order. @default @peculiar/webcrypto */
+  /**
+   * The provider that encrypts. It also draws the random key, then the nonce. @default
+   * @peculiar/webcrypto
+   */
   readonly crypto?: WebCrypto
-  /** Draws the two secret scalars of the encryption. @default the platform’s generator */
+  /** The source of the two secret scalars of the encryption. @default the platform’s generator */
   readonly randomScalar?: ScalarSource
 }
 
@@ -37,7 +40,7 @@ const encryptRules = {
 export interface CombineOptions {
   /** The number of shares needed to decrypt. No key or ciphertext contains it. */
   readonly threshold: number
-  /** Decrypts. @default @peculiar/webcrypto */
+  /** The provider that decrypts. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto
 }
 
@@ -47,12 +50,13 @@ const combineRules = {
 } satisfies Schema<CombineOptions>
 
 /**
- * A verified ciphertext: a message encrypted with AES-256-GCM, and the AES key encrypted with TDH2.
+ * A verified ciphertext. It has a message encrypted with AES-256-GCM, and the AES key encrypted
+ * with TDH2.
  */
 export interface Ciphertext extends WrappedKey {
   /** The encrypted message and its tag of 16 bytes. */
   readonly message: Bytes
-  /** 12 bytes. */
+  /** The nonce of AES-GCM, 12 bytes. */
   readonly nonce: Bytes
 }
 
@@ -60,7 +64,7 @@ const NAME = 'ciphertext'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** The longest message, in bytes. `parseCiphertext` reads no longer ciphertexts. */
+/** The longest message that `encrypt` accepts, in bytes. */
 export const MAX_PLAINTEXT = 768_000
 
 /**
@@ -94,8 +98,9 @@ export async function encrypt(
 }
 
 /**
- * Reads a ciphertext and verifies its proof, which binds it to its label. The caller must compare
- * the label. The message itself is authenticated when it is decrypted. Throws TDH2Error.
+ * Reads a ciphertext and verifies its proof, which binds the encrypted AES key to the label. The
+ * caller must compare the label. The message itself is authenticated only when it is decrypted.
+ * Throws TDH2Error.
  */
 export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext {
   checkPublicKey(publicKey)
@@ -111,8 +116,8 @@ export function parseCiphertext(publicKey: PublicKey, json: string): Ciphertext 
 }
 
 /**
- * Decrypts with those of the given shares that have the `threshold` lowest indexes. It does not
- * verify them: with one bad share it fails, without naming the share. Throws TDH2Error.
+ * Decrypts with the `threshold` shares that have the lowest indexes. Does not verify the shares: if
+ * one is bad, decryption fails, and the error does not name the bad share. Throws TDH2Error.
  */
 export async function combine(
   ciphertext: Ciphertext,
@@ -143,13 +148,13 @@ export async function combine(
   }
 }
 
-/** The number of cached ciphertexts. */
+/** How many verified ciphertexts a reader caches. */
 const CACHED = 100
 
 /**
- * Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. The
- * proof is one of the whole text and the key, so a changed text is verified anew: who can edit what
- * is read gains nothing by the cache.
+ * Makes a `parseCiphertext` that caches the last hundred verified ciphertexts by their text. A
+ * changed text is not in the cache, so it is verified again. So an attacker who can change the
+ * stored texts gains nothing from the cache.
  */
 export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
   checkPublicKey(publicKey)

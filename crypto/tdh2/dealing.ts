@@ -33,32 +33,33 @@ import {
 import { FieldReader, pointText, rejection } from './encoding.js'
 import { lagrange } from './share.js'
 
-/** How a master secret is split. */
+/** Options for splitting a master secret. */
 export interface DealOptions {
   /** The number of shares needed to decrypt. */
   readonly threshold: number
   /** The number of shares, at most 1000. */
   readonly nodes: number
-  /** @default the platform’s generator */
+  /** The source of secret scalars. @default the platform’s generator */
   readonly randomScalar?: ScalarSource
 }
 
-/** A key pair with a split secret key. */
+/** A key pair whose secret key is split into shares. */
 export interface Dealing {
-  /** The key to encrypt to, with what verifies the holders' shares. */
+  /** The key to encrypt to. It also has the points that verify the holders' shares. */
   readonly publicKey: PublicKey
   /**
-   * Decrypts by itself; only `redeal` needs it. It is not enumerable, so that logs do not show it.
+   * The master secret, which can decrypt by itself. Only `redeal` needs it. This property is not
+   * enumerable, so that logs do not show the secret.
    */
   readonly masterSecret: bigint
-  /** The share of every holder, by index. */
+  /** The private share of every holder, by index. */
   readonly shares: readonly PrivateShare[]
 }
 
 /**
- * Makes a key and splits its secret with Shamir's scheme: share i is f(i + 1), for a polynomial f
- * of degree threshold - 1 with the master secret as f(0). Draws the coefficients from the lowest
- * on, then the factor of Ḡ.
+ * Makes a key and splits its secret with Shamir's scheme. The polynomial f has the degree threshold
+ * - 1, and f(0) is the master secret. Share i is f(i + 1). Draws the coefficients, the lowest
+ * first, then the factor of Ḡ.
  */
 export function generateKeys(options: DealOptions): Dealing {
   const { threshold, nodes, randomScalar: draw } = checkDeal('generateKeys', options)
@@ -70,8 +71,9 @@ export function generateKeys(options: DealOptions): Dealing {
 }
 
 /**
- * Splits the master secret again, for example among other holders. The new shares decrypt the
- * existing ciphertexts, but not together with old shares. Draws the coefficients except the lowest.
+ * Splits the master secret again, for example among other holders. The new shares decrypt existing
+ * ciphertexts, but they cannot be combined with old shares. Draws all coefficients except the
+ * lowest, which is the master secret.
  */
 export function redeal(publicKey: PublicKey, masterSecret: bigint, options: DealOptions): Dealing {
   const { threshold, nodes, randomScalar: draw } = checkDeal('redeal', options)
@@ -111,7 +113,9 @@ const dealRules = {
   randomScalar: checkedSource,
 } satisfies Schema<DealOptions>
 
-/** Checks how a secret is split. */
+/**
+ * Checks the options for splitting a secret: the threshold must not exceed the number of shares.
+ */
 function checkDeal(of: string, options: DealOptions): Checked<typeof dealRules> {
   const checked = readOptions(of, options, dealRules)
   const { threshold, nodes } = checked
@@ -121,7 +125,7 @@ function checkDeal(of: string, options: DealOptions): Checked<typeof dealRules> 
   )
 }
 
-/** The values of a polynomial at the indexes of the holders, plus 1. */
+/** Computes the share of each holder: the value of the polynomial at the holder's index + 1. */
 function sharesOf(coefficients: readonly bigint[], nodes: number): readonly PrivateShare[] {
   const shares = Array.from({ length: nodes }, (_, index) =>
     makePrivateShare(index, checkScalar('every share', evaluate(coefficients, BigInt(index) + 1n))),
@@ -130,43 +134,55 @@ function sharesOf(coefficients: readonly bigint[], nodes: number): readonly Priv
 }
 
 /*
- * Resharing, by Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and Its
- * Applications”), made verifiable with Feldman's commitments; where the holders and the threshold
+ * Resharing follows Desmedt and Jajodia (“Redistributing Secret Shares to New Access Structures and
+ * Its Applications”). Feldman's commitments make it verifiable. If the holders and the threshold
  * stay the same, it is the proactive refresh of Herzberg, Jarecki, Krawczyk and Yung.
  *
- * The master secret x is the value at 0 of a polynomial f, holder i has f(i + 1). To reshare,
+ * The master secret x is the value at 0 of a polynomial f. Holder i has the share f(i + 1).
+ * Resharing has three steps:
  *
- *   1. each old holder i draws a polynomial gᵢ of degree threshold - 1 with gᵢ(0) = f(i + 1), publishes the commitments
- *      gᵢₘ G to its coefficients, and sends gᵢ(j + 1) to each new holder j, in secret (`dealReshare`);
- *   2. everybody checks that the first commitment is hᵢ, the holder's entry of the old public key (`checkReshareDealing`), and
- *      each new holder that its value lies on the committed polynomial (`checkSubShare`). A dealer that fails is left out;
- *   3. of as many dealers as the old threshold is, new holder j adds up λᵢ gᵢ(j + 1), with Lagrange's coefficients for the value
- *      at 0 (`combineSubShares`). These are the values of f' = ∑ λᵢ gᵢ, a random polynomial with f'(0) = x. The new public
- *      key has the same H and Ḡ, and new hⱼ = f'(j + 1) G, which the commitments yield (`resharedKey`).
+ *   1. Each old holder i draws a polynomial gᵢ of degree threshold - 1 with gᵢ(0) = f(i + 1). It
+ *      publishes the commitments gᵢₘ G to the coefficients. It sends gᵢ(j + 1) to each new holder
+ *      j in secret (`dealReshare`).
+ *   2. Everybody checks that the first commitment is hᵢ, the holder's entry in the old public key
+ *      (`checkReshareDealing`). Each new holder checks that its value lies on the committed
+ *      polynomial (`checkSubShare`). A dealer that fails a check is left out.
+ *   3. All new holders use the same dealers, as many as the old threshold. New holder j adds up
+ *      λᵢ gᵢ(j + 1), with Lagrange's coefficients for the value at 0 (`combineSubShares`). The sums
+ *      are the values of f' = ∑ λᵢ gᵢ, a random polynomial with f'(0) = x. The new public key
+ *      has the same H and Ḡ. Its new entries are hⱼ = f'(j + 1) G, computed from the commitments
+ *      (`resharedKey`).
  *
- * Nobody computes x. Fewer old shares than the old threshold, together with fewer new ones than the
- * new, say nothing of it.
+ * Nobody computes x. An attacker learns nothing about x from fewer old shares than the old
+ * threshold together with fewer new shares than the new threshold.
  *
- * A fresh key is made in the same way: each dealer draws gᵢ(0) too, and all λᵢ are 1 (Pedersen's
- * generation of keys). Nobody can choose a commitment in view of the others' without knowing its
- * logarithm, as its values must lie on it.
+ * The dealers make a fresh key in the same way, but each dealer also draws gᵢ(0), and all λᵢ are 1.
+ * This is Pedersen's key generation. A dealer that chooses its commitments after seeing the others'
+ * must know the logarithms of its own commitments. Otherwise its sub-shares would not lie on the
+ * committed polynomial.
  */
 
-/** What a dealer publishes of its polynomial: the coefficients times G, from the lowest on. */
+/**
+ * The public part of a dealer's contribution: the coefficients of its polynomial times G, the
+ * lowest first.
+ */
 export interface DealingCommitments {
   /** The dealer's index among the old holders. */
   readonly dealer: number
-  /** As many points as the new threshold. */
+  /** The commitments, as many points as the new threshold. */
   readonly commitments: readonly Point[]
 }
 
 /** A dealer's contribution to the shares of new holders. */
 export interface ShareDealing extends DealingCommitments {
-  /** What each new holder gets, by index. Secret: seal each to its holder. */
+  /** The sub-share of each new holder, by index. Sub-shares are secret: seal each to its holder. */
   readonly subShares: readonly PrivateShare[]
 }
 
-/** Deals a holder's share to new holders. Draws the coefficients except the lowest. */
+/**
+ * Splits a holder's share among new holders. Draws all coefficients except the lowest, which is the
+ * share.
+ */
 export function dealReshare(share: PrivateShare, options: DealOptions): ShareDealing {
   const { index, v } = checkPrivateShare(share)
   const { threshold, nodes, randomScalar: draw } = checkDeal('dealReshare', options)
@@ -174,8 +190,8 @@ export function dealReshare(share: PrivateShare, options: DealOptions): ShareDea
 }
 
 /**
- * Deals a random secret, as one of the dealers of a fresh key. Draws the coefficients from the
- * lowest on.
+ * Splits a random secret, as one of the dealers of a fresh key. Draws all coefficients, the lowest
+ * first.
  */
 export function dealFresh(dealer: number, options: DealOptions): ShareDealing {
   checkNumber('dealer', dealer, { min: 0, whole: true })
@@ -193,8 +209,8 @@ function makeDealing(dealer: number, coefficients: readonly bigint[], nodes: num
 }
 
 /**
- * Checks what a dealer has published: as many commitments as the new threshold, the first of them
- * the dealer's own entry of the old public key. Throws TDH2Error that names the dealer.
+ * Checks the commitments of a dealer. There must be as many as the new threshold. The first must be
+ * the dealer's own entry in the old public key. Throws a TDH2Error that names the dealer.
  */
 export function checkReshareDealing(
   publicKey: PublicKey,
@@ -210,7 +226,7 @@ export function checkReshareDealing(
 }
 
 /**
- * Checks what a dealer of a fresh key has published: as many commitments as the threshold. Throws
+ * Checks the commitments of a dealer of a fresh key: there must be as many as the threshold. Throws
  * TDH2Error.
  */
 export function checkFreshDealing(dealing: DealingCommitments, threshold: number): void {
@@ -218,8 +234,8 @@ export function checkFreshDealing(dealing: DealingCommitments, threshold: number
 }
 
 /**
- * Checks that a sub-share is that of the dealer's commitments. Throws TDH2Error that names the
- * dealer and the new holder.
+ * Checks that a sub-share lies on the polynomial that the dealer has committed to. Throws a
+ * TDH2Error that names the dealer and the new holder.
  */
 export function checkSubShare(
   { dealer, commitments }: DealingCommitments,
@@ -232,22 +248,22 @@ export function checkSubShare(
 }
 
 /**
- * Makes a new holder's share of what the chosen dealers have sent it, by dealer: the same dealers
- * for every holder.
+ * Combines a new holder's sub-shares into its private share. The map has the sub-share from each
+ * chosen dealer. All holders must use the same dealers.
  */
 export function combineSubShares(subShares: ReadonlyMap<number, PrivateShare>): PrivateShare {
   const { dealers, index } = holderOf(subShares)
   return addUp(index, subShares, dealer => lagrange(dealer, dealers))
 }
 
-/** As `combineSubShares`, of the dealers of a fresh key. */
+/** Combines sub-shares as `combineSubShares` does, but for a fresh key. */
 export function addSubShares(subShares: ReadonlyMap<number, PrivateShare>): PrivateShare {
   return addUp(holderOf(subShares).index, subShares, () => 1n)
 }
 
 /**
- * The public key after resharing: the same but for the entries of the new holders. Throws TDH2Error
- * where the chosen dealers are fewer than the old threshold: what they have does not make the
+ * Computes the public key after resharing. Only the entries of the holders change. Throws TDH2Error
+ * if there are fewer dealers than the old threshold, because their shares do not determine the
  * master secret.
  */
 export function resharedKey(
@@ -263,7 +279,7 @@ export function resharedKey(
   return makePublicKey(gBar, h, entriesOf(committed, nodes))
 }
 
-/** The public key of a fresh secret, with the second generator of another key. */
+/** Computes the public key of a fresh secret. It keeps the second generator of another key. */
 export function freshKey(
   { gBar }: Pick<PublicKey, 'gBar'>,
   dealings: readonly DealingCommitments[],
@@ -295,7 +311,7 @@ function entriesOf(committed: readonly Point[], nodes: number): readonly Point[]
   return Array.from({ length: nodes }, (_, index) => known(valueAt(committed, index)))
 }
 
-/** The committed polynomial's value for a holder, times G. */
+/** Computes the value of the committed polynomial for a holder, times G. */
 function valueAt(commitments: readonly Point[], index: number): Point | undefined {
   const x = BigInt(index) + 1n
   let power = 1n
@@ -308,7 +324,10 @@ function valueAt(commitments: readonly Point[], index: number): Point | undefine
   )
 }
 
-/** The points of honest dealers add up to infinity with no probability that counts. */
+/**
+ * Rejects a sum that is infinity. The points of honest dealers add up to infinity only with
+ * negligible probability.
+ */
 function known(point: Point | undefined): Point {
   if (point === undefined)
     throw rejection('resharing', 'the commitments add up to the point at infinity')
@@ -357,12 +376,12 @@ function wrong(dealer: number, rule: string): Error {
 
 const NAME = 'dealing'
 
-/** Writes what a dealer publishes as JSON. */
+/** Writes a dealer's commitments as JSON. */
 export function formatDealing({ dealer, commitments }: DealingCommitments): string {
   return JSON.stringify({ Group: GROUP, Index: dealer, Commitments: commitments.map(pointText) })
 }
 
-/** Reads what a dealer has published; nothing is checked but the form. Throws TDH2Error. */
+/** Reads a dealer's commitments. Checks only their form. Throws TDH2Error. */
 export function parseDealing(json: string): DealingCommitments {
   const fields = FieldReader.ofGroup(NAME, json)
   return {

@@ -26,7 +26,7 @@ export class TDH2Error extends DataStreamsError {
   }
 }
 
-/** The codes of these errors. */
+/** Declares the code of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
     /** A key, a ciphertext or a share is malformed, or does not verify. */
@@ -34,24 +34,27 @@ declare module '../../core/errors.js' {
   }
 }
 
-/** Makes the error for an object that breaks `rule`. */
+/** Makes the error for an object that breaks `rule`, such as a key. */
 export function rejection(name: string, rule: string): TDH2Error {
   return new TDH2Error(`the ${name} is rejected: ${rule}`)
 }
 
-/** Far more than any object needs, in UTF-16 units. */
+/**
+ * The longest JSON text that is parsed, in UTF-16 units. The longest ciphertext that `encrypt`
+ * makes fits.
+ */
 const MAX_TEXT = 1_048_576
 
 /**
- * The fields of a JSON object that encodes a key, a ciphertext or a share. Unknown fields, the
- * order of fields and white space are ignored; names are case-sensitive. No error quotes the text,
- * because it may be secret.
+ * Reads the fields of a JSON object that encodes a key, a ciphertext or a share. Ignores unknown
+ * fields, the order of fields and white space. Names are case-sensitive. No error quotes the whole
+ * text, because the text may be secret.
  */
 export class FieldReader {
   readonly #name: string
   readonly #values: Readonly<Record<string, unknown>>
 
-  /** Parses a JSON object; `name` names the object in errors. */
+  /** Parses a JSON object. Errors call the object by `name`. */
   constructor(name: string, json: string) {
     if (typeof json !== 'string')
       throw new ValidationError(`the ${name} must be JSON text, not ${typeof json}`)
@@ -85,14 +88,14 @@ export class FieldReader {
     return bytes
   }
 
-  /** Reads the point of a field; infinity is an error. */
+  /** Reads the point of a field. Rejects infinity. */
   point(field: string, value: unknown = this.#values[field]): Point {
     const point = decodePoint(this.bytes(field, value))
     if (typeof point === 'string') throw rejection(this.#name, `${field}: ${point}`)
     return point
   }
 
-  /** Reads the points of a field that is an array or missing. */
+  /** Reads the points of an array. A missing field counts as an empty array. */
   points(field: string, limit: number): readonly Point[] {
     const value = this.#values[field] ?? []
     if (!Array.isArray(value)) throw rejection(this.#name, `${field} must be an array`)
@@ -136,18 +139,19 @@ export function scalarText(scalar: bigint): string {
 
 /*
  * The hashes of TDH2 (Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen
- * Ciphertext Attack”): SHA-256 of a tag of 9 bytes and the concatenated parts, without their
- * lengths. H3 of the paper makes the second generator, which the public key holds already.
+ * Ciphertext Attack”). Each is the SHA-256 of a tag of 9 bytes and the concatenated parts, without
+ * their lengths. H3 of the paper derives the second generator. It is not needed here, because the
+ * public key contains the second generator.
  */
 
-/** H1: hashes one point to a one-time pad of 32 bytes. */
+/** Computes H1: hashes a point to a one-time pad of 32 bytes. */
 export function hashToPad(point: Point): Uint8Array {
   return sha256(`tdh2hash1${cat([point])}`)
 }
 
 /**
- * H2, the challenge of a ciphertext: hashes c (32 bytes), the label (32 bytes) and the points u, w,
- * ū and w̄.
+ * Computes H2, the challenge of a ciphertext. Hashes c (32 bytes), the label (32 bytes) and the
+ * points u, w, ū and w̄.
  */
 export function hashCiphertext(
   c: Uint8Array,
@@ -158,7 +162,7 @@ export function hashCiphertext(
   return reduceDigest(digest.digest())
 }
 
-/** H4, the challenge of a decryption share: hashes the points uᵢ, û and ĥ. */
+/** Computes H4, the challenge of a decryption share. Hashes the points uᵢ, û and ĥ. */
 export function hashShare(points: readonly (Point | undefined)[]): bigint {
   return reduceDigest(sha256(`tdh2hash4${cat(points)}`))
 }

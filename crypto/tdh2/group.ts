@@ -8,7 +8,7 @@ declare const group: unique symbol
 
 /** A point of NIST P-256 other than infinity. Only this file uses the curve's library. */
 export interface Point {
-  /** The group that it is of, for the type checker alone. */
+  /** The group of the point. Only the type checker sees this property. */
   readonly [group]: 'P256'
 }
 
@@ -24,14 +24,19 @@ export const GROUP = 'P256'
 export const G: Point = asPoint(BASE)
 /** The order n of the group: scalars are integers modulo n. */
 export const ORDER: bigint = Fn.ORDER
-/** An encoded point, in bytes: 4, then X and Y as 32 bytes each, big endian. */
+/**
+ * The length of an encoded point in bytes: the byte 4, then X and Y with 32 bytes each, big endian.
+ */
 const POINT_BYTES = 65
-/** An encoded scalar, in bytes: big endian. */
+/** The length of an encoded scalar in bytes. A scalar is encoded big endian. */
 const SCALAR_BYTES = 32
 
-/** The width of the signed, odd digits that the scalars of a sum are split into. */
+/** The width in bits of the signed, odd digits into which `signedDigits` splits a scalar. */
 const DIGIT_BITS = 5
-/** Makes a table of 348 points, which pays off from the second product of a point on. */
+/**
+ * The window width for precomputed multiples. Width 3 makes a table of 348 points, which saves time
+ * from the second product of a point on.
+ */
 const WINDOW_BITS = 3
 
 /** Draws a scalar from 1 to n - 1 from the platform’s generator. */
@@ -54,7 +59,10 @@ export function multiply(point: Point, scalar: bigint): Point {
   return multiplyNatively(point, scalar) ?? asPoint(curvePoint(point).multiply(scalar))
 }
 
-/** As `multiply`, with the platform's P-256; undefined where it has none. */
+/**
+ * Multiplies as `multiply` does, but only with the platform's P-256. Returns undefined if the
+ * platform has no P-256 or gives a wrong result.
+ */
 export function multiplyNatively(point: Point, scalar: bigint): Point | undefined {
   const bytes = Fn.toBytes(scalar)
   const native = importP256(bytes)
@@ -68,7 +76,7 @@ export function multiplyNatively(point: Point, scalar: bigint): Point | undefine
         ? readCoordinates(native.product)
         : productOf(native, encoded, plusBase),
     )
-    // Whatever the platform got wrong, the result would be no point of the curve.
+    // If the platform computes a wrong coordinate, the result is not a point of the curve.
     product.assertValidity()
     return asPoint(plusBase === undefined && !given.equals(BASE) ? product.negate() : product)
   } catch {
@@ -76,7 +84,7 @@ export function multiplyNatively(point: Point, scalar: bigint): Point | undefine
   }
 }
 
-/** x and y of a point. */
+/** The coordinates of a point. */
 interface Coordinates {
   readonly x: bigint
   readonly y: bigint
@@ -86,14 +94,17 @@ interface Coordinates {
  * Multiplies a point P other than G and -G by the platform's scalar v, given the bytes of P and of
  * P + G.
  *
- * The platform says what v G is, but only the x coordinate of any other product. The rest follows
- * from a second one: with Q = v P and the known R = v G, the line through Q and R says that the x
- * coordinate of Q + R = v (P + G) is
+ * The platform returns all of v G, but only the x coordinate of any other product. The y coordinate
+ * of Q = v P follows from a second product, v (P + G). This second product equals Q + R, and R = v
+ * G is known. The line through Q and R gives x, the x coordinate of Q + R, and solving for y_Q
+ * gives:
  *
- *     x = ((y_Q - y_R) / (x_Q - x_R))² - x_Q - x_R,   so   y_Q = (y_Q² + y_R² - (x + x_Q + x_R) (x_Q - x_R)²) / 2 y_R
+ *     x = ((y_Q - y_R) / (x_Q - x_R))² - x_Q - x_R
+ *     y_Q = (y_Q² + y_R² - (x + x_Q + x_R) (x_Q - x_R)²) / 2 y_R
  *
- * where the curve's equation gives y_Q². x_Q is x_R only if P is G or -G, and no point has the y
- * coordinate 0. It takes no square root, and no choice between two.
+ * The curve's equation gives y_Q². The divisors are not 0: x_Q equals x_R only if P is G or -G, and
+ * no point has the y coordinate 0. This method needs no square root, so it need not choose between
+ * two roots.
  */
 function productOf(scalar: P256Scalar, point: Uint8Array, plusBase: Uint8Array): Coordinates {
   const { add, sub, mul, sqr, div } = Fp
@@ -105,12 +116,15 @@ function productOf(scalar: P256Scalar, point: Uint8Array, plusBase: Uint8Array):
   return { x: xQ, y: div(sub(add(squareOfY, sqr(yR)), slope), add(yR, yR)) }
 }
 
-/** The coordinates of a point in 65 bytes. */
+/** Reads the coordinates of a point that is encoded in 65 bytes. */
 function readCoordinates(bytes: Uint8Array): Coordinates {
   return { x: toInteger(bytes.subarray(1, 33)), y: toInteger(bytes.subarray(33)) }
 }
 
-/** A point and the point plus G, as the platform reads them; of G and -G it needs neither. */
+/**
+ * The encodings that the platform needs to multiply a point: the point, and the point plus G. The
+ * products of G and -G need no second encoding.
+ */
 interface Encodings {
   readonly point: Uint8Array
   readonly plusBase?: Uint8Array
@@ -126,26 +140,30 @@ function encode(given: CurvePoint): Encodings {
   return made
 }
 
-/** Makes the first product of a point that the library computes cache its multiples. */
+/**
+ * Prepares a point that will be multiplied more than once. When the curve library first multiplies
+ * the point, it caches a table of multiples.
+ */
 export function prepare(point: Point): void {
   if (prepared.has(point)) return
   prepared.add(point)
   curvePoint(point).precompute(WINDOW_BITS)
 }
 
-// The library has prepared G.
+// The library has already prepared G.
 const prepared = new WeakSet<Point>([G])
 
 /**
- * Adds points, each multiplied by a scalar from 0 to n - 1; undefined for infinity. Only for public
- * values: its time depends on the scalars. Twice as fast as separate products, because all of them
- * share their doublings.
+ * Multiplies each point by its scalar, from 0 to n - 1, and adds the products. Returns undefined if
+ * the sum is infinity. Use this only for public scalars, because the time depends on them. The sum
+ * is twice as fast as separate products, because all products share their doublings.
  */
 export function sumOfProducts(
   terms: readonly (readonly [scalar: bigint, point: Point])[],
 ): Point | undefined {
   const parts = terms.map(([scalar, point]) => {
-    // The same product, where the other scalar is the shorter one.
+    // The negated scalar and the negated point have the same product. The negated scalar of a long
+    // scalar is shorter.
     const isLong = scalar > ORDER >> 1n
     const given = curvePoint(point)
     const digits = signedDigits(isLong ? ORDER - scalar : scalar)
@@ -165,14 +183,14 @@ export function sumOfProducts(
   return sum.is0() ? undefined : asPoint(sum)
 }
 
-/** Multiplies a point by a public scalar from 1 to n - 1, in whichever way is the fastest. */
+/** Multiplies a point by a public scalar from 1 to n - 1 in the fastest way available. */
 export function multiplyPublic(point: Point, scalar: bigint): Point {
   return multiplyNatively(point, scalar) ?? (sumOfProducts([[scalar, point]]) as Point)
 }
 
 /**
- * The commitment f B - e P that a proof of P = x B with the answer f and the challenge e must
- * reproduce.
+ * Computes the commitment f B - e P. Here f is the answer and e the challenge of a proof that P = x
+ * B. A valid proof reproduces the prover's commitment.
  */
 export function commitment(base: Point, product: Point, f: bigint, e: bigint): Point | undefined {
   return sumOfProducts([
@@ -182,8 +200,8 @@ export function commitment(base: Point, product: Point, f: bigint, e: bigint): P
 }
 
 /**
- * The non-adjacent form, lowest digit first: of any five digits in a row at most one is not 0, and
- * it is odd.
+ * Computes the non-adjacent form of a scalar, lowest digit first. Of any five digits in a row, at
+ * most one is not 0. Every digit that is not 0 is odd.
  */
 function signedDigits(scalar: bigint): number[] {
   const digits: number[] = []
@@ -195,7 +213,10 @@ function signedDigits(scalar: bigint): number[] {
   return digits
 }
 
-/** The products of the point and 1, 3, 5 … up to the highest digit, which is 15 at most. */
+/**
+ * Computes the products of the point with 1, 3, 5 and so on, up to the highest digit. A digit is at
+ * most 15.
+ */
 function oddMultiples(point: CurvePoint, highest: number): CurvePoint[] {
   const multiples = [point]
   if (highest === 1) return multiples
@@ -205,7 +226,7 @@ function oddMultiples(point: CurvePoint, highest: number): CurvePoint[] {
   return multiples
 }
 
-/** True where both are the same point. */
+/** Tells whether both are the same point. */
 export function isSamePoint(one: Point, other: Point): boolean {
   return curvePoint(one).equals(curvePoint(other))
 }
@@ -215,12 +236,12 @@ export function encodePoint(point: Point): Uint8Array {
   return curvePoint(point).toBytes(false)
 }
 
-/** Encodes a point as 130 lower-case hexadecimal digits; infinity as 04 and zeros. */
+/** Encodes a point as 130 lower-case hexadecimal digits. Encodes infinity as 04 and zeros. */
 export function pointDigits(point: Point | undefined): string {
   return point === undefined ? `04${'0'.repeat(128)}` : curvePoint(point).toHex(false)
 }
 
-/** Decodes a point from 65 bytes, or returns the rule they break. */
+/** Decodes a point from 65 bytes. If the bytes are invalid, returns the broken rule as text. */
 export function decodePoint(bytes: Uint8Array): Point | string {
   if (bytes.byteLength !== POINT_BYTES) return 'wrong buffer size'
   if (bytes.subarray(1).every(byte => byte === 0)) return 'the point at infinity is not allowed'
@@ -236,7 +257,10 @@ export function encodeScalar(scalar: bigint): Uint8Array {
   return Fn.toBytes(scalar)
 }
 
-/** Decodes a scalar from 0 to n - 1 from 32 bytes, or returns the rule they break. */
+/**
+ * Decodes a scalar from 0 to n - 1 from 32 bytes. If the bytes are invalid, returns the broken rule
+ * as text.
+ */
 export function decodeScalar(bytes: Uint8Array): bigint | string {
   if (bytes.byteLength !== SCALAR_BYTES) return 'wrong size buffer'
   const value = toInteger(bytes)
@@ -258,7 +282,7 @@ export function checkPoint(field: string, value: unknown): Point {
     const point = curvePoint(value as Point)
     if (!point.is0()) return value as Point
   } catch {
-    // The library threw: it is not a point.
+    // The library threw, so the value is not a point.
   }
   throw new ValidationError(`${field} must be a point of P-256, as the parsed objects hold it`)
 }
@@ -278,14 +302,14 @@ export function checkScalar(field: string, value: unknown): bigint {
 }
 
 /**
- * Returns a new secret scalar from 1 to n - 1 at every call. It must be unpredictable and never
- * repeat a scalar.
+ * Returns a new secret scalar from 1 to n - 1 at every call. The scalars must be unpredictable, and
+ * the source must never repeat a scalar.
  */
 export type ScalarSource = () => bigint
 
 /**
- * The rule of a source, by default the platform’s generator: every scalar that it returns is
- * checked.
+ * The option rule for a source of scalars. The default is the platform’s generator. The rule
+ * returns a source that checks every scalar.
  */
 export function checkedSource(field: string, given: unknown = randomScalar): ScalarSource {
   const source = checkFunction<ScalarSource>(field, given)
@@ -298,6 +322,7 @@ function asPoint(point: CurvePoint): Point {
 
 function curvePoint(point: Point): CurvePoint {
   if (point instanceof p256.Point) return point
-  // A process may load this package twice, as ES module and as CommonJS, each with its own curve.
+  // A process may load this package twice, as an ES module and as CommonJS. Each copy then has its
+  // own class of points.
   return p256.Point.fromHex((point as unknown as CurvePoint).toHex(false))
 }

@@ -1,7 +1,8 @@
 /**
- * TDH2, threshold encryption: one public key encrypts, and a threshold of holders of private shares
- * decrypts together. By Shoup and Gennaro, “Securing Threshold Cryptosystems against Chosen
- * Ciphertext Attack”; over P-256, byte for byte as the vault’s implementation in Go.
+ * TDH2 is a threshold encryption scheme. One public key encrypts. A threshold of holders of private
+ * shares must work together to decrypt. The scheme is from Shoup and Gennaro, “Securing Threshold
+ * Cryptosystems against Chosen Ciphertext Attack”, over P-256. Its JSON texts are byte for byte
+ * those of the reference implementation, the vault’s in Go.
  */
 export {
   addSubShares,

@@ -3,13 +3,15 @@ import { checkNumber, checkObject } from '../../core/options.js'
 import { FieldReader, pointText, scalarText } from './encoding.js'
 import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
 
-/** Encrypts, and verifies ciphertexts and decryption shares. Not secret. */
+/**
+ * A public key, which encrypts, and verifies ciphertexts and decryption shares. It is not secret.
+ */
 export interface PublicKey {
   /** The second generator, Ḡ: a multiple of G by an unknown factor. */
   readonly gBar: Point
   /** The master secret times G. */
   readonly h: Point
-  /** The private share of every holder times G, by index. Encryption does not need it. */
+  /** For each holder, by index, its private share times G. Encryption does not need this array. */
   readonly hArray: readonly Point[]
 }
 
@@ -17,16 +19,19 @@ export interface PublicKey {
 export interface PrivateShare {
   /** The index of the holder in the public key’s `hArray`, from 0 on. */
   readonly index: number
-  /** A scalar. It is not enumerable, so that logging or spreading a share does not spread it. */
+  /**
+   * The secret scalar. This property is not enumerable, so that logging or spreading a share does
+   * not copy the scalar.
+   */
   readonly v: bigint
 }
 
-/** Far more holders than a vault has. */
+/** The highest number of holders. A vault has far fewer. */
 export const MAX_NODES = 1000
 
 /**
- * Reads a public key: JSON text with Group, G_bar, H and HArray, points as base64 of 65 bytes.
- * Throws TDH2Error.
+ * Reads a public key from JSON text with Group, G_bar, H and HArray. Each point is the base64 of 65
+ * bytes. Throws TDH2Error.
  */
 export function parsePublicKey(json: string): PublicKey {
   const fields = FieldReader.ofGroup('public key', json)
@@ -46,7 +51,9 @@ export function formatPublicKey(key: PublicKey): string {
   })
 }
 
-/** Checks a public key from a caller. The points of its holders are checked when they are used. */
+/**
+ * Checks a public key from a caller. The points in `hArray` are checked later, when they are used.
+ */
 export function checkPublicKey(key: PublicKey): PublicKey {
   const { gBar, h, hArray } = checkObject('publicKey', key)
   checkPoint('publicKey.gBar', gBar)
@@ -55,17 +62,17 @@ export function checkPublicKey(key: PublicKey): PublicKey {
   return key
 }
 
-/** Makes a public key that is immutable. */
+/** Makes an immutable public key. */
 export function makePublicKey(gBar: Point, h: Point, hArray: readonly Point[]): PublicKey {
-  // A key is used more than once.
+  // A key is used more than once, so preparing its points saves time.
   prepare(gBar)
   prepare(h)
   return Object.freeze({ gBar, h, hArray: Object.freeze(hArray) })
 }
 
 /**
- * Reads a private share: JSON text with Group, Index and V, the scalar as base64 of 32 bytes.
- * Throws TDH2Error.
+ * Reads a private share from JSON text with Group, Index and V. V is the scalar as base64 of 32
+ * bytes. Throws TDH2Error.
  */
 export function parsePrivateShare(json: string): PrivateShare {
   const fields = FieldReader.ofGroup('private share', json)
@@ -81,7 +88,7 @@ export function formatPrivateShare(share: PrivateShare): string {
   return JSON.stringify({ Group: GROUP, Index: index, V: scalarText(v) })
 }
 
-/** Makes a private share that is immutable. */
+/** Makes an immutable private share. */
 export function makePrivateShare(index: number, v: bigint): PrivateShare {
   return Object.freeze(Object.defineProperty({ index } as PrivateShare, 'v', { value: v }))
 }
@@ -94,7 +101,10 @@ export function checkPrivateShare(share: PrivateShare): PrivateShare {
   return share
 }
 
-/** Reads a master secret: JSON text with Group and S, base64 of 32 bytes. Throws TDH2Error. */
+/**
+ * Reads a master secret from JSON text with Group and S. S is the base64 of 32 bytes. Throws
+ * TDH2Error.
+ */
 export function parseMasterSecret(json: string): bigint {
   return FieldReader.ofGroup('master secret', json).nonzeroScalar('S')
 }
@@ -107,7 +117,7 @@ export function formatMasterSecret(masterSecret: bigint): string {
   })
 }
 
-/** The rule of a threshold: the number of shares needed to decrypt. */
+/** The option rule for a threshold, which is the number of shares needed to decrypt. */
 export function checkThreshold(field: string, threshold: unknown): number {
   if (typeof threshold === 'number' && threshold < 1)
     throw new ValidationError(`${field} has to be positive, not ${threshold}`)

@@ -20,8 +20,8 @@ import { checkPrivateShare, checkPublicKey, type PrivateShare, type PublicKey } 
 import { checkWrappedKey, type WrappedKey } from './wrapped-key.js'
 
 /**
- * One holder’s contribution to the decryption of one ciphertext, with the proof that it comes from
- * the holder’s share.
+ * One holder’s contribution to the decryption of one ciphertext. It includes the proof that the
+ * holder used its private share.
  */
 export interface DecryptionShare {
   /** The holder’s index, from 0 on. */
@@ -37,10 +37,10 @@ export interface DecryptionShare {
 const NAME = 'decryption share'
 
 /**
- * Makes a holder’s decryption share: uᵢ = xᵢ u, and the proof that u and G have the same xᵢ:
- * eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns its JSON text, byte for byte as the
- * reference implementation does. `randomScalar` returns sᵢ, which must be secret and new every
- * time: two shares with one sᵢ reveal xᵢ.
+ * Makes a holder’s decryption share uᵢ = xᵢ u. Adds a proof that uᵢ = xᵢ u and hᵢ = xᵢ G for the
+ * same xᵢ. The proof is eᵢ = H4(uᵢ, sᵢ u, sᵢ G) and fᵢ = sᵢ + xᵢ eᵢ. Returns the JSON text of the
+ * share, byte for byte as the reference implementation does. `randomScalar` returns sᵢ, which must
+ * be secret and new every time. Two shares with the same sᵢ reveal xᵢ.
  */
 export function createShare(
   ciphertext: WrappedKey,
@@ -84,8 +84,8 @@ export function checkDecryptionShare(field: string, share: DecryptionShare): Dec
 }
 
 /**
- * Verifies that the share was made for this ciphertext with the private share of its index: û = fᵢ
- * u - eᵢ uᵢ and ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
+ * Verifies that the decryption share was made for this ciphertext with the private share of the
+ * same index. For this, û = fᵢ u - eᵢ uᵢ and ĥ = fᵢ G - eᵢ hᵢ must hash to eᵢ. Throws TDH2Error.
  */
 export function verifyShare(
   publicKey: PublicKey,
@@ -104,9 +104,9 @@ export function verifyShare(
 }
 
 /**
- * Computes the point r H from the `threshold` shares of the lowest indexes: the sum of λⱼ uⱼ, with
- * Lagrange’s coefficients for the value at 0, λⱼ = ∏ Xₘ / (Xₘ - Xⱼ) over all m but j, and X = index
- * + 1. Throws TDH2Error.
+ * Computes the point r H from the `threshold` shares with the lowest indexes. The point is the sum
+ * of λⱼ uⱼ. The λⱼ are Lagrange’s coefficients for the value at 0. They are λⱼ = ∏ Xₘ / (Xₘ - Xⱼ)
+ * over all m except j, with X = index + 1. Throws TDH2Error.
  */
 export function interpolate(shares: readonly DecryptionShare[], threshold: number): Point {
   const distinct = new Map<number, Point>()
@@ -122,14 +122,16 @@ export function interpolate(shares: readonly DecryptionShare[], threshold: numbe
   return divisor === 1n ? sum : multiplyPublic(sum, invert(divisor))
 }
 
-/** The most that coefficients are multiplied by to make whole numbers of them. */
+/** The largest factor that `shortFactors` tries to turn all coefficients into whole numbers. */
 const MAX_DIVISOR = 64n
 const SHORT_BITS = 64n
 
 /**
- * Lagrange's coefficients are fractions of small numbers. Whole ones take far fewer doublings than
- * scalars do, so this finds what to multiply all of them by: 1 where the holders are the first
- * ones, as usual; or leaves them as they are.
+ * Finds a number whose product with each coefficient is a small whole number. The caller divides
+ * the sum by this divisor. Lagrange's coefficients are fractions of small numbers. A point is
+ * multiplied by a small number with far fewer doublings than by a full scalar. The divisor is 1 in
+ * the usual case, when the first holders take part. If no divisor is found, returns the
+ * coefficients unchanged.
  */
 function shortFactors(coefficients: readonly bigint[]): {
   readonly factors: readonly bigint[]
@@ -142,14 +144,14 @@ function shortFactors(coefficients: readonly bigint[]): {
   return { factors: coefficients, divisor: 1n }
 }
 
-/** True for a scalar that is a small number, or the negative of one. */
+/** Tells whether a scalar, or its negative, is a small number. */
 function isShort(scalar: bigint): boolean {
   return scalar >> SHORT_BITS === 0n || modOrder(-scalar) >> SHORT_BITS === 0n
 }
 
 /**
- * Lagrange’s coefficient of a holder for the value at 0, given the indexes of all holders that take
- * part.
+ * Computes a holder’s Lagrange coefficient for the value at 0. `indexes` has the indexes of all
+ * holders that take part.
  */
 export function lagrange(index: number, indexes: readonly number[]): bigint {
   let numerator = 1n

@@ -22,13 +22,16 @@ import {
 } from './group.js'
 import type { PublicKey } from './key.js'
 
-/** A key of 32 bytes encrypted with TDH2: the ciphertext of the reference implementation. */
+/**
+ * A key of 32 bytes that is encrypted with TDH2. The reference implementation calls it the
+ * ciphertext.
+ */
 export interface WrappedKey {
-  /** 32 public bytes that are bound to the ciphertext. */
+  /** 32 public bytes. The proof of the ciphertext binds them to it. */
   readonly label: Uint8Array
   /** The key XOR the pad, 32 bytes. */
   readonly c: Uint8Array
-  /** The generator to the power of the ciphertext's random exponent. */
+  /** The generator times the ciphertext's random scalar r. */
   readonly u: Point
 }
 
@@ -47,9 +50,9 @@ export function checkWrappedKey<Wrapped extends WrappedKey>(wrapped: Wrapped): W
 export const LABEL_BYTES = 32
 
 /**
- * Encrypts a key of 32 bytes: c = H1(r H) ⊕ key, u = r G, ū = r Ḡ, and the proof that u and ū have
- * the same r, which binds c and the label: e = H2(c, label, u, s G, ū, s Ḡ) and f = s + r e. Draws
- * r, then s. Returns the JSON text.
+ * Encrypts a key of 32 bytes: c = H1(r H) ⊕ key, u = r G and ū = r Ḡ. Adds a proof that u and ū
+ * have the same r. The proof is e = H2(c, label, u, s G, ū, s Ḡ) and f = s + r e. The proof also
+ * binds c and the label. Draws r, then s. Returns the JSON text.
  */
 export function wrapKey(
   publicKey: PublicKey,
@@ -77,8 +80,8 @@ export function wrapKey(
 }
 
 /**
- * Reads a wrapped key and verifies its proof: w = f G - e u and w̄ = f Ḡ - e ū must hash to e.
- * Throws TDH2Error.
+ * Reads a wrapped key and verifies its proof. For this, w = f G - e u and w̄ = f Ḡ - e ū must hash
+ * to e. Throws TDH2Error.
  */
 export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey {
   const fields = FieldReader.ofGroup(NAME, json)
@@ -96,7 +99,7 @@ export function parseWrappedKey(publicKey: PublicKey, json: string): WrappedKey 
   return { label, c, u }
 }
 
-/** Decrypts the key with the point r H. */
+/** Decrypts the key. `point` is r H. */
 export function unwrapKey(wrapped: WrappedKey, point: Point): Bytes {
   const pad = hashToPad(point)
   const key = xor(pad, wrapped.c)
@@ -109,8 +112,8 @@ function xor(one: Uint8Array, other: Uint8Array): Bytes {
 }
 
 /**
- * The label of a vault’s secret: 12 zero bytes, then the 20 bytes of the owner’s address, which may
- * begin with 0x.
+ * Makes the label of a vault’s secret: 12 zero bytes, then the 20 bytes of the owner’s address. The
+ * address may begin with 0x.
  */
 export function ownerLabel(owner: string): Uint8Array {
   const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(String(owner)) ?? []

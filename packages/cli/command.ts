@@ -3,34 +3,40 @@ import { ValidationError } from 'sluice/core'
 import type { IO } from './io.js'
 import { type Kind, readValue, type ValueOfKind, wordOf } from './values.js'
 
-/** An option of a command, in one place: how it is written, read, checked, completed and explained. */
+/**
+ * Describes an option of a command. Parsing, checks, completion and help all use this description.
+ */
 export interface OptionSpec {
   readonly help: string
-  /** The kind of its value. An option without a kind and without `value` is a switch. */
+  /** The kind of the option's value. An option with neither `is` nor `value` is a switch. */
   readonly is?: Kind
-  /** The word for its value in the help. @default that of its kind */
+  /** The word for the value in the help. @default that of its kind */
   readonly value?: string
   readonly choices?: readonly string[]
-  /** The limits of a number. */
+  /** The smallest number that the option accepts. */
   readonly min?: number
+  /** The largest number that the option accepts. */
   readonly max?: number
-  /** A text is read like one that the user gives. */
+  /** The value if the user gives none. A text is parsed like a text that the user gives. */
   readonly default?: string | number
   readonly required?: boolean
-  /** The letter of its short form. */
+  /** The letter of the option's short form. */
   readonly short?: string
   /** True for a switch that is on until `--no-NAME` turns it off. */
   readonly isOn?: boolean
-  /** The options without which it means nothing. */
+  /** The options that must be given together with this option. */
   readonly needs?: readonly string[]
-  /** The options that contradict it. */
+  /** The options that cannot be given together with this option. */
   readonly excludes?: readonly string[]
 }
 
 /** The options of a command, by their names in camel case. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>
 
-/** The arguments of a command, as help writes them: `<feed>`, `[feeds...]`. The value is the help, or a description. */
+/**
+ * The arguments of a command. A key is an argument as the help writes it: `<feed>`, `[feeds...]`. A
+ * value is the help text, or an object with the help text and the rules.
+ */
 export type ArgumentSpecs = Readonly<
   Record<string, string | Pick<OptionSpec, 'help' | 'is' | 'choices'>>
 >
@@ -48,7 +54,7 @@ type AlwaysSet =
   | { readonly is: 'list' }
   | { readonly isOn: true }
 
-/** The values of options. Those without a default are absent where the user does not give them. */
+/** The values of options. An option without a default is absent if the user does not give it. */
 export type Values<Specs> = {
   readonly [Name in keyof Specs as Specs[Name] extends AlwaysSet ? Name : never]: ValueOf<
     Specs[Name]
@@ -71,10 +77,10 @@ type ValuesOfArguments<Specs> = {
   readonly [Written in keyof Specs as NameIn<Written>]: ArgumentIn<Written, Specs[Written]>
 }
 
-/** Adds a command to the program, or to a command above it. */
+/** Adds a command to the program, or to a group of commands. */
 export type AddCommand = (parent: Command, io: IO) => void
 
-/** Defines a command by its options, arguments, help and examples, which tests hold to each other. */
+/** Defines a command by its options, arguments, help and examples. Tests check that these agree. */
 export function defineCommand<
   const Options extends OptionSpecs = Record<never, never>,
   const Arguments extends ArgumentSpecs = Record<never, never>,
@@ -84,7 +90,7 @@ export function defineCommand<
   readonly arguments?: Arguments
   readonly options?: Options
   readonly examples: readonly string[]
-  /** What help says below the options. */
+  /** The text that the help shows below the options. */
   readonly after?: string
   readonly run: (options: Values<Options>, io: IO, args: ValuesOfArguments<Arguments>) => unknown
 }): AddCommand {
@@ -112,7 +118,7 @@ export function defineCommand<
   }
 }
 
-/** Defines a command that only has commands below it. */
+/** Defines a command that only groups other commands. */
 export function groupCommands(
   name: string,
   help: string,
@@ -124,7 +130,7 @@ export function groupCommands(
   }
 }
 
-/** Options that mean nothing without another one. */
+/** Returns the options, each of which now needs the option `name`. */
 export function needing<const Specs extends OptionSpecs>(name: string, specs: Specs): Specs {
   const added = Object.entries(specs).map(([each, spec]) => [
     each,
@@ -133,7 +139,7 @@ export function needing<const Specs extends OptionSpecs>(name: string, specs: Sp
   return Object.fromEntries(added) as Specs
 }
 
-/** An option as it is written: `--max-age`. */
+/** The flag of an option: `--max-age` for the option `maxAge`. */
 export function flagOf(name: string, isOn = false): string {
   return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
 }
@@ -167,7 +173,10 @@ function addOption(command: Command, name: string, spec: OptionSpec): void {
   if (is !== 'list') rejectRepeats(command, option)
 }
 
-/** Rejects an option that is given twice, because only the last value would count. A list may be repeated. */
+/**
+ * Rejects an option that is given twice, because only the last value would count. A list may be
+ * repeated.
+ */
 function rejectRepeats(command: Command, option: Option): void {
   let isRepeated = false
   command.on(`option:${option.name()}`, () => {
@@ -186,7 +195,10 @@ function checkNeeds(command: Command, name: string, needs: readonly string[]): v
   if (missing !== undefined) throw new ValidationError(`${long} needs ${flagOf(missing)}`)
 }
 
-/** The members that are not undefined, for a function whose optional members must be absent. */
+/**
+ * Returns the members that are not undefined. The result fits types whose optional members must be
+ * absent instead of undefined.
+ */
 export function given<Members extends object>(
   members: Members,
 ): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {

@@ -1,37 +1,37 @@
 import type { Command, Help } from 'commander'
 import { knownFeeds } from 'sluice'
 
-/** The value that is expected: a file, one of these words, or something else. */
+/** The value of an option or an argument: a file, one of a list of words, or any other text. */
 type ValueKind = 'file' | 'other' | readonly string[]
 
 /** An option of a command. */
 interface OptionSpec {
-  /** With its dashes: `--json`. */
+  /** The long form with its dashes: `--json`. */
   readonly long: string
   readonly description: string
-  /** Undefined where it takes no value. */
+  /** The kind of value; undefined if the option takes none. */
   readonly value: ValueKind | undefined
   readonly isRepeatable: boolean
 }
 
-/** A command as the completion of a shell knows it. */
+/** A command as a completion script needs it. */
 export interface CommandSpec {
-  /** `vault put`; empty for the program. */
+  /** The names of the command and its groups, such as `vault put`; empty for the program. */
   readonly path: string
   readonly description: string
   readonly options: readonly OptionSpec[]
   readonly arguments: readonly ValueKind[]
-  /** True where the last argument may be given more than once. */
+  /** True if the last argument may be given more than once. */
   readonly isVariadic: boolean
   readonly commands: readonly CommandSpec[]
 }
 
-/** The names of feeds that are offered. */
+/** The names of feeds that the completion offers. */
 const feedNames: readonly string[] = [
   ...new Set(Object.values(knownFeeds).flatMap(feeds => Object.keys(feeds))),
 ]
 
-/** Reads a command of commander's, and those below it. */
+/** Describes a command of commander, and its subcommands. */
 export function readSpec(command: Command, parents: readonly string[] = []): CommandSpec {
   const help: Help = command.createHelp()
   const path = parents.length === 0 && command.parent === null ? [] : [...parents, command.name()]
@@ -55,19 +55,19 @@ export function readSpec(command: Command, parents: readonly string[] = []): Com
   }
 }
 
-/** All commands, the program first. */
+/** A command and all its subcommands, the command first. */
 export function allOf(spec: CommandSpec): readonly CommandSpec[] {
   return [spec, ...spec.commands.flatMap(allOf)]
 }
 
-/** The kind of a value, by the word for it in the help. */
+/** Derives the kind of a value from the word for the value in the help. */
 function kindOf(flags: string): ValueKind {
   const [, name = ''] = /<(.*)>/.exec(flags) ?? []
   if (/file|dir|report/.test(name)) return 'file'
   return /^feed/.test(name) ? feedNames : 'other'
 }
 
-/** The script for bash. Where it offers nothing, bash completes names of files. */
+/** The completion script for bash. If the script offers nothing, bash completes file names. */
 function bashCompletion(program: CommandSpec): string {
   const commands = allOf(program)
   const paths = commands.filter(({ path }) => path !== '').map(({ path }) => inDoubleQuotes(path))
@@ -118,7 +118,7 @@ function bashCase({ path, options, arguments: expected, commands }: CommandSpec)
 }
 
 function bashOffer(kind: Exclude<ValueKind, 'file'>): string {
-  // Without the default there are no names of files.
+  // This turns off bash's default, which would offer file names.
   if (kind === 'other') return 'compopt +o default 2>/dev/null'
   return `_sluice_offer "${kind.join(' ')}"`
 }
@@ -127,7 +127,7 @@ function inDoubleQuotes(text: string): string {
   return `"${text}"`
 }
 
-/** The script for fish. */
+/** The completion script for fish. */
 function fishCompletion(program: CommandSpec): string {
   const commands = allOf(program)
   const paths = commands.filter(({ path }) => path !== '').map(({ path }) => fishQuote(path))
@@ -171,7 +171,7 @@ function fishQuote(text: string): string {
   return `'${text.replace(/[\\']/g, '\\$&')}'`
 }
 
-/** The script for zsh. */
+/** The completion script for zsh. */
 function zshCompletion(program: CommandSpec): string {
   return `#compdef sluice
 # zsh completion of sluice: source <(sluice completion zsh), after compinit
@@ -222,7 +222,9 @@ const lastOf = ({ path }: CommandSpec): string => path.split(' ').at(-1) as stri
 const nameOf = ({ path }: CommandSpec): string =>
   `_sluice${path === '' ? '' : `_${path.replaceAll(' ', '_')}`}`
 
-/** Escapes the characters with a special meaning in the descriptions of _arguments and _describe. */
+/**
+ * Escapes the characters with a special meaning in the descriptions of _arguments and _describe.
+ */
 function escapeText(text: string): string {
   return text.replace(/[[\]:\\]/g, '\\$&')
 }
@@ -231,6 +233,6 @@ function zshQuote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** The scripts that complete the command, by their shells. */
+/** The completion script of each shell. */
 export const scripts: Readonly<Record<'bash' | 'zsh' | 'fish', (program: CommandSpec) => string>> =
   { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion }

@@ -16,21 +16,27 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   DECODING: 5,
 }
 
-/** The exit code for an error: 2 wrong arguments, 3 not authorised, 4 the network, the service or the log, 5 an invalid report, else 1. */
+/**
+ * The exit code for an error: 2 for wrong arguments, 3 if not authorised, 4 for the network, the
+ * service or the log, 5 for an invalid report, 1 for any other error.
+ */
 export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
 }
 
-/** The text of an error in one line, without possible keys. */
+/** Puts the text of an error into one line, and removes possible keys. */
 export function inOneLine(text: string): string {
-  // What is in brackets belongs to what stands before it.
+  // A line in brackets belongs to the line before it, so no semicolon separates them.
   return hideKeys(text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; ')))
 }
 
-/** Longer than an address. Feed ids begin with 0x and do not match. */
+/**
+ * Matches digits of a possible key: more digits than an address has. Feed ids begin with 0x and do
+ * not match.
+ */
 const digits = /(?<![0-9a-fx])[0-9a-f]{41,}/gi
 const unknownOption = /(unknown option '[^=']*=).*'/s
-/** An unknown option or command as long as a key. */
+/** Matches an unknown option or command that is as long as a key. */
 const unknown = /(unknown (?:option|command) ')[^']{40,}'/s
 
 /** Removes possible keys from the text of an error, which may quote the command line. */

@@ -4,17 +4,17 @@ import { type GivenReport, readReports, signedFeedID } from './input/reports.js'
 import type { IO } from './io.js'
 import { feedTime } from './values.js'
 
-/** The times of a report, and the configuration of the network that signed it. */
+/** The times of a report, and the config digest of the network that signed the report. */
 interface Link {
-  /** In the feed's unit. */
+  /** The time at which the report's range begins, in the feed's unit. */
   readonly from: number
   readonly time: number
   readonly digest: string
 }
 
 /**
- * A range without reports. `missing`: a later report names a predecessor in it. `possible`: the range looks like a gap, but the
- * feed has not shown that its reports name their predecessors.
+ * A range without reports. `missing`: a later report names a predecessor in the range. `possible`:
+ * the range looks like a gap, but the feed has not shown that its reports name their predecessors.
  */
 export interface Missing {
   readonly feedID: string
@@ -33,8 +33,9 @@ export interface Chain {
 }
 
 /**
- * Finds the gaps between the reports of a feed. A report names its predecessor by the time at which its own range begins
- * (docs/continuity.md). Two kinds of report name none: one with the longest range, and the first of a new configuration.
+ * Finds the gaps between the reports of a feed. A report names its predecessor by the time at which
+ * its own range begins (docs/continuity.md). Two kinds of report name no predecessor: a report with
+ * the longest range, and the first report of a new configuration.
  */
 function checkChain(feedID: string, given: readonly Link[]): Chain {
   const sorted = [...given].sort((one, other) => one.time - other.time || one.from - other.from)
@@ -65,13 +66,13 @@ function checkChain(feedID: string, given: readonly Link[]): Chain {
   }
 }
 
-/** Digits of a config digest, with `0x`. */
+/** The length of a config digest in characters, with `0x`. */
 const DIGEST = 66
 
 /** The links of reports, by feed. */
 export class Links {
   readonly #links = new Map<string, Link[]>()
-  /** One text for equal digests: there are as many digests as reports. */
+  /** One string for each distinct digest, so that the reports share it and memory stays small. */
   readonly #digests = new Map<string, string>()
 
   readonly add = (report: Required<GivenReport>): void => {
@@ -82,7 +83,7 @@ export class Links {
     else links.push(link)
   }
 
-  /** The chain of each feed. */
+  /** Checks the reports, and returns the chain of each feed. */
   check(): readonly Chain[] {
     return [...this.#links].map(([feedID, links]) => checkChain(feedID, links))
   }
@@ -111,7 +112,10 @@ export async function readRecorded(
     }
 }
 
-/** A report with the times of its JSON, or else with the signed ones. */
+/**
+ * Completes a report with the feed id and the times of its JSON. If the JSON lacks one of them, it
+ * uses the signed values.
+ */
 export function complete(report: GivenReport): Required<GivenReport> {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
   if (isFeedID(feedID) && isTime(validFromTimestamp) && isTime(observationsTimestamp))

@@ -3,13 +3,16 @@ import type { AddressInfo } from 'node:net'
 import { ValidationError } from 'sluice/core'
 import { codeOf } from 'sluice/internal'
 
-/** Reasons of a failure to listen, in words. */
+/** The reasons why a server can't listen, in words, by error code. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'it is in use',
   EACCES: 'that needs more rights',
 }
 
-/** Has a server listen, and resolves with its port. `failure` begins the error if it can't. */
+/**
+ * Makes a server listen, and resolves with its port. If the server can't listen, the error message
+ * begins with `failure`.
+ */
 export function listen(
   server: Server,
   host: string,

@@ -3,37 +3,40 @@ import type { Readable, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { codeOf } from 'sluice/internal'
 
-/** Where a command writes: a terminal, a pipe or a file. */
+/** An output of a command: a terminal, a pipe or a file. */
 export type Output = Writable & {
   readonly isTTY?: boolean
   readonly columns?: number
   readonly rows?: number
 }
 
-/** What a command has of the world around it. Tests give it one of their own. */
+/** The input, outputs and environment of a command. Tests provide their own object. */
 export interface IO {
   readonly stdin: Readable & { readonly isTTY?: boolean }
-  /** Results. */
+  /** The output for results. */
   readonly stdout: Output
-  /** All else: errors, events, progress. */
+  /** The output for everything else: errors, events, progress. */
   readonly stderr: Output
-  /** `--env-file` adds variables to it. */
+  /** The environment variables; `--env-file` adds some. */
   readonly env: Record<string, string | undefined>
-  /** Aborts when the user stops the command, or nobody reads what it writes any more. */
+  /** Aborts when the user stops the command, or when the reader of its output closes the pipe. */
   readonly signal: AbortSignal
-  /** With what the command ends, unless it throws. */
+  /** The exit code of the command, unless it throws. */
   exitCode: number
 }
 
-/** Takes colours and the like out where no terminal shows them. */
+/** Removes colours and other control sequences if the output is not a terminal. */
 function textFor({ isTTY }: Output, text: string): string {
   return isTTY || !text.includes('\x1b') ? text : stripVTControlCharacters(text)
 }
 
-/** Writes text to standard output; a promise where it must be waited for, because the reader is slower. */
+/**
+ * Writes text to standard output. If the reader is slower, returns a promise that the caller must
+ * wait for.
+ */
 export function print({ stdout, signal }: IO, text: string): Promise<unknown> | undefined {
   if (stdout.write(textFor(stdout, text)) || signal.aborted) return undefined
-  // Where nobody reads any more, the signal aborts.
+  // If the reader closes the pipe, the signal aborts.
   return once(stdout, 'drain', { signal }).catch(() => undefined)
 }
 
@@ -44,7 +47,7 @@ export function say(io: IO, text = ''): void {
 
 /** Writes a line to standard error. */
 export function warn(io: IO, text: string): void {
-  // A progress bar may stand there, on a terminal.
+  // On a terminal, a progress bar may be in this line, so the line is cleared.
   io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}${textFor(io.stderr, `sluice: ${text}\n`)}`)
 }
 
@@ -54,11 +57,11 @@ export function stopped({ signal }: IO): Promise<void> {
   return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-/** The process as a command has it. */
+/** The input, outputs and environment of this process. */
 export function processIO(): IO {
   const { stdout, stderr, env } = process
   const stop = new AbortController()
-  // The second time the process ends at once.
+  // A second signal ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   for (const stream of [stdout, stderr])
     stream.on('error', error => {
@@ -66,11 +69,11 @@ export function processIO(): IO {
       // The reader has closed the pipe, as `head` does.
       if (code === 'EPIPE') return stop.abort()
       if (stream === stdout) stderr.write(`sluice: standard output can’t be written: ${code}\n`)
-      // At once, before cursors are saved behind reports that nobody has.
+      // Ends at once, before cursors are saved past reports that nobody received.
       process.exit(1)
     })
   return {
-    // Opened when a command reads it: an open one would keep the others running.
+    // Standard input is opened lazily, because open input would keep other commands running.
     get stdin() {
       return process.stdin
     },

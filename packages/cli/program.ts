@@ -27,7 +27,7 @@ import { addVerifyCommand } from './commands/verify.js'
 import { exitCodeOf, inOneLine } from './errors.js'
 import { type IO, warn } from './io.js'
 
-/** In the order in which help lists them. */
+/** The commands, in the order in which the help lists them. */
 const commands: readonly AddCommand[] = [
   addDemoCommand,
   addServeCommand,
@@ -72,13 +72,15 @@ export function createProgram(io: IO): Command {
   return program
 }
 
-/** Runs the command with these arguments, and returns its exit code. Prints an error in one line. */
+/**
+ * Runs the command with these arguments, and returns its exit code. Prints an error in one line.
+ */
 export async function run(args: readonly string[], io: IO): Promise<number> {
   try {
     await createProgram(io).parseAsync(args, { from: 'user' })
     return io.exitCode
   } catch (thrown) {
-    // Commander has printed it. The error of --help has the code 0.
+    // Commander has already printed the error. The error of --help has the code 0.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (io.signal.aborted) return io.exitCode
     warn(io, inOneLine(asError(thrown).message))

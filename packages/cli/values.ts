@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { feedResolution } from 'sluice/report'
 
-/** The option or the argument that a value is of, as it is written, and the limits of a number. */
+/** The option or the argument to which a value belongs, and the limits of a number. */
 interface Place {
   readonly name: string
   readonly min?: number
@@ -16,18 +16,24 @@ export interface HostAndPort {
   readonly port: number
 }
 
-/** Milliseconds of the units of time. */
+/** The length of each unit of time, in milliseconds. */
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-/** Unix times from here on are in milliseconds: in seconds they would lie after the year 5000. */
+/**
+ * Unix times from this number on are read as milliseconds. In seconds, they would be after the year
+ * 5000.
+ */
 const FIRST_MS = 100_000_000_000
 
-/** The help of a value of the kind `past`. */
+/** The help text of a value of the kind `past`. */
 export const timeText =
   'a date such as 2027-01-31T12:00Z, a Unix time, or how long ago: 90s, 15m, 2h, 1d'
 
-/** Reads the values of options and arguments, by their kind. A value that breaks the rule of its kind is an error. */
+/**
+ * The functions that read the values of options and arguments, by kind. They throw if a value is
+ * invalid.
+ */
 const readers = {
-  /** Repeatable: commander collects the values. */
+  /** An option that may be repeated. Commander collects its values. */
   list: (text: string): readonly string[] => [text],
   number: (text: string, { min = 0, max }: Place): number => {
     const value = Number(text)
@@ -48,7 +54,7 @@ const readers = {
     if (/^\d{1,9}$/.test(text)) return Number(text)
     throw new InvalidArgumentError('must be a whole number, or unlimited')
   },
-  /** A factor, in which `max` is without limit. */
+  /** A factor; `max` means no limit. */
   speed: (text: string): number => {
     const value = text === 'max' ? Number.POSITIVE_INFINITY : Number(text.replace(/x$/, ''))
     if (value > 0) return value
@@ -79,17 +85,20 @@ const readers = {
     if (span !== undefined) return Date.now() + span
     return dateOf(text, 'a date such as 2027-01-31, or a time such as 90d')
   },
-  /** A port, or a host and a port. The host is that of loopback without one. */
+  /** A port, or a host and a port. The default host is loopback. */
   place: (text: string): HostAndPort => {
     const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
     if (port === '' || Number(port) > 65_535)
       throw new InvalidArgumentError('must be a port, or a host and a port: 9464, 0.0.0.0:9464')
     return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
   },
-  /** Names in a relay's log, and the start of its subjects. */
+  /** A name in a relay's log. `subject` reads the prefix of the log's subjects. */
   logName: (text: string, { name }: Place): string => checkLogName(name, text),
   subject: (text: string, { name }: Place): string => checkSubjectPrefix(name, text),
-  /** The URLs of NATS servers. The error for an invalid value would quote a password. */
+  /**
+   * The URLs of NATS servers. The reader throws ValidationError, because an error of commander
+   * would quote the password.
+   */
   servers: (text: string, { name }: Place): string => {
     if (!text.includes('@')) return text
     throw new ValidationError(
@@ -98,7 +107,7 @@ const readers = {
   },
 }
 
-/** Kinds of texts, which help names by their kind: `<file>`. */
+/** The kinds of values that are read as text. The help shows such a value as its kind: `<file>`. */
 type TextKind = 'address' | 'dir' | 'file' | 'key' | 'name' | 'url'
 /** The kind of an option's value. */
 export type Kind = keyof typeof readers | TextKind
@@ -142,12 +151,12 @@ function dateOf(text: string, rule: string): number {
   return time
 }
 
-/** Unix milliseconds in the unit of a feed, rounded to the past. */
+/** Converts Unix milliseconds to the unit of a feed, rounded down. */
 export function feedTime(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
 }
 
-/** A time of a feed as Unix milliseconds. */
+/** Converts a time of a feed to Unix milliseconds. */
 export function feedTimeMs(feedID: string, time: number): number {
   return feedResolution(feedID) === 's' ? time * 1000 : time
 }

@@ -1,6 +1,6 @@
 /**
- * Calls `work` once, at the first call, and returns the same value or throws the same error from
- * then on.
+ * Makes a function that calls `work` at its first call. Later calls return the same value or throw
+ * the same error.
  */
 export function once<Value>(work: () => Value): () => Value {
   let outcome: { readonly value: Value } | { readonly error: unknown } | undefined
@@ -21,7 +21,7 @@ export function once<Value>(work: () => Value): () => Value {
 /** The capability that makes confidential HTTP requests. */
 export const CAPABILITY_ID: 'confidential-http@1.0.0-alpha' = 'confidential-http@1.0.0-alpha'
 
-/** Its one method. */
+/** The only method of the capability. */
 export const METHOD: 'SendRequest' = 'SendRequest'
 
 /** A call to a runtime. */
@@ -32,19 +32,23 @@ export interface CapabilityCall {
   readonly method: string
   /** The request in its normal form. */
   readonly payload: unknown
-  /** Describes the request for a runtime that encodes protobuf; an option of the client. */
+  /**
+   * The schema of the request, for a runtime that encodes protobuf. It is an option of the client.
+   */
   readonly inputSchema?: unknown
-  /** Describes the response for a runtime that encodes protobuf; an option of the client. */
+  /**
+   * The schema of the response, for a runtime that encodes protobuf. It is an option of the client.
+   */
   readonly outputSchema?: unknown
-  /** Aborts when the caller cancels. */
+  /** A signal that aborts when the caller cancels. */
   readonly signal?: AbortSignal
 }
 
-/** The reply of a runtime. It comes at once, the response later. */
+/** The reply of a runtime. The reply comes at once. The response to the request arrives later. */
 export interface CapabilityReply {
   /** Blocks until the response has arrived. */
   result(): unknown
-  /** Waits for the response without blocking, if the runtime can. */
+  /** Waits for the response without blocking. Absent if the runtime can only block. */
   resultAsync?(): Promise<unknown>
 }
 
@@ -56,6 +60,8 @@ export interface Result<Value> {
 
 /** The part of a runtime that the client uses. */
 export interface CapabilityRuntime {
-  /** Calls a method of a capability; the reply comes at once, its result later. */
+  /**
+   * Calls a method of a capability. Returns a reply at once. The result of the reply arrives later.
+   */
   callCapability(params: CapabilityCall): CapabilityReply
 }

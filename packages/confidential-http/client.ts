@@ -16,13 +16,19 @@ import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse
 
 /** Options of a ConfidentialHTTPClient. */
 export interface ConfidentialHTTPClientOptions {
-  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
+  /**
+   * The schema of the request, which the client passes on with each call. A runtime that encodes
+   * protobuf needs the schema.
+   */
   readonly inputSchema?: unknown
-  /** Passed to the runtime with each call. A runtime that encodes protobuf needs it. */
+  /**
+   * The schema of the response, which the client passes on with each call. A runtime that encodes
+   * protobuf needs the schema.
+   */
   readonly outputSchema?: unknown
 }
 
-/** Makes HTTP requests through an enclave, which fills the secrets in. */
+/** Makes HTTP requests through an enclave, which fills in the secrets. */
 export class ConfidentialHTTPClient {
   readonly #schemas: ConfidentialHTTPClientOptions
 
@@ -38,9 +44,9 @@ export class ConfidentialHTTPClient {
   }
 
   /**
-   * Passes the request to the runtime at once. `result()` waits for the response; every call
-   * returns the same response or throws the same error. Throws ValidationError for an invalid
-   * request.
+   * Passes the request to the runtime at once. Throws ValidationError for an invalid request.
+   * `result()` waits for the response. Every call of `result()` returns the same response or throws
+   * the same error.
    */
   sendRequest(
     runtime: CapabilityRuntime,
@@ -58,7 +64,8 @@ export class ConfidentialHTTPClient {
   }
 
   /**
-   * Makes the request and resolves with the response, on runtimes that can answer without blocking.
+   * Makes the request and resolves with the response. Does not block if the runtime can answer
+   * without blocking.
    */
   async sendRequestAsync(
     runtime: CapabilityRuntime,

@@ -8,15 +8,15 @@ import {
   permissionRules,
 } from 'sluice/internal'
 
-/** More than a key and a line break. */
+/** How many bytes of a key file are read. A key with a line break is far shorter. */
 const MAX_BYTES = 256
 
 /**
- * Reads the secret key of an enclave or a caller, as `sluice keygen` writes it. Throws
+ * Reads the secret key of an enclave or a caller from a file that `sluice keygen` wrote. Throws
  * DataStreamsError (`PERMISSIONS`) if other users can read or replace the file.
  */
 export function readKeyFile(file: string, options: PermissionOptions = {}): string {
-  // An error of the file system would quote them.
+  // If the digits of a key were used as a path, an error of the file system would quote them.
   if (/^\s*(0x)?[0-9a-f]{64}\s*$/i.test(file))
     throw new ValidationError('file must be the path of a file with a key, not the digits of a key')
   const bytes = Buffer.alloc(MAX_BYTES)
@@ -36,8 +36,8 @@ export function readKeyFile(file: string, options: PermissionOptions = {}): stri
 }
 
 /**
- * Writes a secret key to a new file that only its owner can read, whatever the umask of the process
- * is.
+ * Writes a secret key to a new file that only its owner can read. The umask of the process has no
+ * effect.
  */
 export function writeKeyFile(file: string, secretKey: string): void {
   const handle = openKeyFile(file, 'wx')

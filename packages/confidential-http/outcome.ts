@@ -13,12 +13,15 @@ import type { HTTPResponse } from './types.js'
 
 const WORDS = 'the request may have been carried out'
 
-/** Whether the request may have been sent, by errors of others, which are not changed. */
+/**
+ * For each error of another library: whether the request may have been sent. These error objects
+ * are not changed.
+ */
 const sentByError = new WeakMap<object, boolean>()
 
 /**
- * Adds to an error, as a field and in words, whether the request may have reached the external
- * server. Returns the error.
+ * Marks on an error whether the request may have reached the external server. Adds a field and, if
+ * it may have, words in the message. Returns the error.
  */
 export function withSent(thrown: unknown, mayHaveBeenSent: boolean): unknown {
   if (typeof thrown !== 'object' || thrown === null) return thrown
@@ -28,39 +31,42 @@ export function withSent(thrown: unknown, mayHaveBeenSent: boolean): unknown {
   }
   const { message, stack = '' } = thrown
   const described = describeSent(message, mayHaveBeenSent)
-  // Node prints the stack of an error, which repeats the message.
+  // Node prints the stack of an error. The stack repeats the message, so it is changed, too.
   if (described !== message)
     Object.assign(thrown, { message: described, stack: stack.replace(message, () => described) })
   return Object.assign(thrown, { mayHaveBeenSent })
 }
 
 /**
- * Whether the request may have been sent, according to `withSent` or the error, and true by
- * default.
+ * Tells whether the request may have been sent, as marked by `withSent` or on the error. Returns
+ * true by default.
  */
 export function sentOf(thrown: unknown): boolean {
   if (isStreamsError(thrown)) return thrown.mayHaveBeenSent ?? true
   return typeof thrown === 'object' && thrown !== null ? (sentByError.get(thrown) ?? true) : true
 }
 
-/** Appends the words for a request that may have been sent, unless the message has them. */
+/**
+ * If the request may have been sent, appends words that say so, unless the message contains them
+ * already.
+ */
 export function describeSent(message: string, mayHaveBeenSent: boolean): string {
   return mayHaveBeenSent && !message.includes(WORDS) ? `${message}; ${WORDS}` : message
 }
 
-/** The part of an error that leaves the enclave. */
+/** The fields of an error that leave the enclave. */
 export interface Failure {
   readonly code: ErrorCode
   readonly message: string
-  /** Whether the external server may have been sent the request. */
+  /** Whether the request may have been sent to the external server. */
   readonly mayHaveBeenSent: boolean
-  /** Milliseconds after which another try may help. */
+  /** After how many milliseconds a retry may succeed. */
   readonly retryAfter?: number
 }
 
 /**
- * Converts an error for the outside. Messages of other libraries stay inside, because they may
- * repeat a secret.
+ * Converts an error so that it can leave the enclave. Drops the messages of other libraries,
+ * because they may repeat a secret.
  */
 export function toFailure(thrown: unknown): Failure {
   const mayHaveBeenSent = sentOf(thrown)
@@ -81,8 +87,8 @@ const languageErrors: readonly (new (message?: string) => Error)[] = [
 ]
 
 /**
- * Names an error by its class of the language and its code of the platform. Other names and codes
- * may hold a secret.
+ * Names an error by its JavaScript class and by its error code of Node. Other names and codes are
+ * left out, because they may contain a secret.
  */
 export function kindOfError(thrown: unknown): string {
   const kind = languageErrors.find(each => thrown instanceof each)?.name ?? 'Error'
@@ -104,7 +110,7 @@ const classes: ReadonlyMap<ErrorCode, ErrorClass> = new Map<ErrorCode, ErrorClas
   ['UNKNOWN', DataStreamsError],
 ])
 
-/** Restores the error outside. */
+/** Restores the error outside the enclave. */
 export function fromFailure(failure: Failure): DataStreamsError {
   const { code, message, mayHaveBeenSent, retryAfter } = failure
   const ErrorOfCode = classes.get(code) ?? EnclaveError
@@ -112,7 +118,7 @@ export function fromFailure(failure: Failure): DataStreamsError {
   return retryAfter === undefined ? error : Object.assign(error, { retryAfter, isRetryable: true })
 }
 
-/** True for a value that has the shape of a Failure. */
+/** Tells whether a value has the shape of a Failure. */
 export function isFailure(value: unknown): value is Failure {
   const { code, message, mayHaveBeenSent, retryAfter = 0 } = (value ?? {}) as Partial<Failure>
   return (
@@ -125,8 +131,8 @@ export function isFailure(value: unknown): value is Failure {
 }
 
 /**
- * Logs the outcome of a request and returns it. Logs only the host of its URL: paths and queries
- * may be confidential.
+ * Logs the outcome of a request and returns it. Logs only the host of the URL, because paths and
+ * queries may be confidential.
  */
 export async function logOutcome(
   log: Log,

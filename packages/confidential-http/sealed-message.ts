@@ -1,15 +1,16 @@
 import { type BoxKeys, box, concat, isBytes, openBox, openSealed, seal } from 'sluice/internal'
 
 /*
- * Messages of JSON between two parties that know each other's public keys. A letter, the kind,
- * keeps messages of different protocols and directions apart, because two parties share one key for
- * all of them.
+ * JSON messages between two parties that know each other's public keys. Two parties use one shared
+ * key for all their messages. So each message begins with a letter, its kind, which distinguishes
+ * protocols and directions.
  *
  *   request   recipient's public key (32 bytes) ‖ sealed box to it of:
- *               sender's public key (32 bytes) ‖ box from the sender to the recipient of: kind ‖ JSON
+ *               sender's public key (32 bytes) ‖ box from the sender to the recipient of:
+ *               kind ‖ JSON
  *   boxed     box from the sender to the recipient of: kind ‖ JSON
  *
- * The sealed box hides the sender, the box inside authenticates it.
+ * The sealed box hides the sender. The inner box authenticates the sender.
  */
 
 /** The length of a public key, in bytes. */
@@ -26,12 +27,15 @@ export function sealRequestJSON(
   return concat(recipient, seal(concat(sender.publicKey, boxed), recipient))
 }
 
-/** True if a request claims to be sealed to these keys. */
+/** Tells whether a request names these keys as its recipient. */
 export function isSealedTo(sealed: Uint8Array, { publicKey }: BoxKeys): boolean {
   return publicKey.every((byte, index) => byte === sealed[index])
 }
 
-/** Opens a request and identifies its sender; undefined if it was not sealed to these keys. */
+/**
+ * Opens a request and identifies its sender. Returns undefined if the request does not open with
+ * these keys.
+ */
 export function openRequestJSON(
   kind: string,
   sealed: Uint8Array,
@@ -45,7 +49,10 @@ export function openRequestJSON(
   return json === undefined ? undefined : { sender, json }
 }
 
-/** Makes a box of JSON, which only the recipient can open and only the sender can make. */
+/**
+ * Makes a box that contains JSON. Only the recipient can open the box, and only the sender can make
+ * it.
+ */
 export function boxJSON(
   kind: string,
   json: string,
@@ -56,7 +63,8 @@ export function boxJSON(
 }
 
 /**
- * Opens a box of JSON; undefined if it is not of this kind, or not from this sender to these keys.
+ * Opens a box that contains JSON. Returns undefined if the box is not from this sender to these
+ * keys, or has another kind.
  */
 export function openJSON(
   kind: string,
@@ -70,12 +78,13 @@ export function openJSON(
     : undefined
 }
 
-/** Writes a message as protobuf's JSON: bytes in base64, big integers as strings. */
+/** Writes a message as protobuf's JSON does: bytes become base64, and bigints become strings. */
 export function toJSON(message: unknown): string {
   return JSON.stringify(
     message,
     function write(this: Readonly<Record<string, unknown>>, key, value) {
-      // `value` is what a Buffer's toJSON returned.
+      // If the property is a Buffer, `value` is already the result of its `toJSON`. So this reads
+      // the property itself.
       const given = this[key]
       if (isBytes(given)) return Buffer.from(given).toString('base64')
       return typeof given === 'bigint' ? String(given) : value
@@ -83,7 +92,7 @@ export function toJSON(message: unknown): string {
   )
 }
 
-/** Parses JSON that should be an object; undefined if it is not JSON. */
+/** Parses JSON that should be an object. Returns undefined if the text is not JSON. */
 export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return JSON.parse(json) ?? {}

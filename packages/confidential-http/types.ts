@@ -1,15 +1,19 @@
-/** The full name of a message, as protobuf knows it. */
+/** The full protobuf name of a message. */
 export type MessageName<Message extends string> =
   `capabilities.networking.confidentialhttp.v1alpha.${Message}`
 
-/** A confidential request: the HTTP request, and the secrets that may be put into it. */
+/**
+ * A confidential request. It has an HTTP request, and the secrets that may be put into the HTTP
+ * request.
+ */
 export interface ConfidentialHTTPRequest {
-  /** The name of the protobuf message, where an SDK made the object; ignored. */
+  /** The name of the protobuf message, if an SDK made the object. It is ignored. */
   readonly $typeName?: MessageName<'ConfidentialHTTPRequest'>
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequest | HTTPRequestJson | undefined
   /**
-   * The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them.
+   * The vault's secrets that may fill placeholders such as `{{.key}}`, at most 10. Nobody outside
+   * the enclave sees their values.
    */
   readonly vaultDonSecrets?: readonly (SecretIdentifier | SecretIdentifierJson)[] | undefined
 }
@@ -19,47 +23,53 @@ export interface ConfidentialHTTPRequestJson {
   /** The request that is made inside the enclave. */
   readonly request?: HTTPRequestJson | undefined
   /**
-   * The vault's secrets that may fill `{{.key}}`, at most 10; nobody outside the enclave sees them.
+   * The vault's secrets that may fill placeholders such as `{{.key}}`, at most 10. Nobody outside
+   * the enclave sees their values.
    */
   readonly vaultDonSecrets?: readonly SecretIdentifierJson[] | undefined
 }
 
 /**
- * The optional fields of an HTTPRequest, with the forms that its bytes, headers and times may have.
+ * The optional fields of an HTTPRequest. The type parameters are the forms of its bytes, headers
+ * and times.
  */
 interface HTTPRequestFields<Bytes, Header, Time> {
-  /** The body as a template: the way to put secrets into it. */
+  /** The body as a template. Use this field to put secrets into the body. */
   readonly bodyString?: string | undefined
-  /** The body as raw bytes; a string is their base64. Placeholders are not filled here. */
+  /** The body as raw bytes, or as their base64 in a string. Placeholders are not filled here. */
   readonly bodyBytes?: Bytes | undefined
-  /** The request's headers; each has a list of values, and each value is a template. */
+  /** The request's headers. Each has a list of values, and each value is a template. */
   readonly multiHeaders?: { readonly [name: string]: Header | undefined } | undefined
   /**
-   * Values that are not secret and fill placeholders in body and headers. They come before secrets
-   * of the same name.
+   * The public values that fill placeholders in body and headers. A public value takes precedence
+   * over a secret of the same name.
    */
   readonly templatePublicValues?: { readonly [name: string]: string | undefined } | undefined
-  /** The root certificate that verifies the server's certificate: PEM, or base64 of PEM. */
+  /** The root certificates that verify the server's certificate, as PEM or base64 of PEM. */
   readonly customRootCaCertPem?: Bytes | undefined
   /**
-   * How long the request may take: `'5s'`, `'1.5s'`, `'200ms'`, `'1m'`, or in a message `{ seconds,
-   * nanos }`.
+   * How long the request may take, for example `'5s'`, `'1.5s'`, `'200ms'` or `'1m'`. In a message
+   * it is `{ seconds, nanos }`.
    */
   readonly timeout?: Time | undefined
   /** Whether the body of the response is encrypted inside the enclave. @default false */
   readonly encryptOutput?: boolean | undefined
   /**
-   * How a body that is encrypted under an AES key is laid out: as the reference does, bound to
-   * nothing, or bound to its status and to `requestId`. @default 'reference'
+   * The layout of a body that is encrypted under an AES key. A body in the layout `reference` is
+   * bound to nothing. A body in the layout `bound-v1` is bound to its status and to `requestId`.
+   * @default 'reference'
    */
   readonly outputLayout?: 'reference' | 'bound-v1' | undefined
-  /** What the body is bound to: 1 to 128 visible characters of ASCII, another for each request. */
+  /**
+   * The id that the body is bound to: 1 to 128 visible ASCII characters. Use a different id for
+   * each request.
+   */
   readonly requestId?: string | undefined
 }
 
 /**
- * A request to an external API. The body is one of `bodyString` and `bodyBytes`, or a message's
- * `body`.
+ * A request to an external API. Give the body in only one of `bodyString`, `bodyBytes` and, in a
+ * message, `body`.
  */
 export interface HTTPRequest
   extends HTTPRequestFields<
@@ -67,17 +77,17 @@ export interface HTTPRequest
     HeaderValues | HeaderValuesJson,
     Duration | DurationJson
   > {
-  /** The name of the protobuf message, where an SDK made the object; ignored. */
+  /** The name of the protobuf message, if an SDK made the object. It is ignored. */
   readonly $typeName?: MessageName<'HTTPRequest'>
-  /** The URL of the API's endpoint, absolute. Placeholders are not filled here. */
+  /** The absolute URL of the API's endpoint. Placeholders are not filled here. */
   readonly url: string
-  /** The HTTP method, such as GET or POST, in either case. */
+  /** The HTTP method, such as GET or POST, in upper or lower case. */
   readonly method: string
-  /** The body as protobuf messages hold it. */
+  /** The body in the form of a protobuf message. */
   readonly body?: HTTPRequestBody | undefined
 }
 
-/** The one body of a request, as protobuf messages hold it. */
+/** The body of a request, in the form of a protobuf message. */
 export type HTTPRequestBody =
   | { readonly case: 'bodyString'; readonly value: string }
   | { readonly case: 'bodyBytes'; readonly value: Uint8Array }
@@ -85,39 +95,39 @@ export type HTTPRequestBody =
 
 /** HTTPRequest in plain JSON. */
 export interface HTTPRequestJson extends HTTPRequestFields<string, HeaderValuesJson, DurationJson> {
-  /** The URL of the API's endpoint, absolute; required. Placeholders are not filled here. */
+  /** The absolute URL of the API's endpoint. It is required. Placeholders are not filled here. */
   readonly url?: string | undefined
-  /** The HTTP method, such as GET or POST, in either case; required. */
+  /** The HTTP method, such as GET or POST, in upper or lower case. It is required. */
   readonly method?: string | undefined
 }
 
 /** The answer to a confidential request. */
 export interface HTTPResponse {
-  /** The name of the protobuf message, where an SDK made the object. */
+  /** The name of the protobuf message. */
   readonly $typeName?: MessageName<'HTTPResponse'>
   /** The HTTP status. */
   readonly statusCode: number
-  /** The body; encrypted if `encryptOutput` was true. */
+  /** The body. It is encrypted if `encryptOutput` was true. */
   readonly body: Uint8Array
-  /** The response's headers; each has a list of values. */
+  /** The response's headers. Each has a list of values. */
   readonly multiHeaders: { readonly [name: string]: HeaderValues }
 }
 
-/** HTTPResponse in plain JSON; absent fields are 0 or empty. */
+/** HTTPResponse in plain JSON. Absent fields are 0 or empty. */
 export interface HTTPResponseJson {
   /** The HTTP status. */
   readonly statusCode?: number | undefined
-  /** The body in base64; encrypted if `encryptOutput` was true. */
+  /** The body in base64. It is encrypted if `encryptOutput` was true. */
   readonly body?: string | undefined
-  /** The response's headers; each has a list of values. */
+  /** The response's headers. Each has a list of values. */
   readonly multiHeaders?: { readonly [name: string]: HeaderValuesJson | undefined } | undefined
 }
 
-/** Names a secret of the vault. */
+/** The name of a secret in the vault. */
 export interface SecretIdentifier {
-  /** The name of the protobuf message, where an SDK made the object; ignored. */
+  /** The name of the protobuf message, if an SDK made the object. It is ignored. */
   readonly $typeName?: MessageName<'SecretIdentifier'>
-  /** The secret's name, and that of its placeholder: `myApiKey` fills `{{.myApiKey}}`. */
+  /** The name of the secret and of its placeholder: `myApiKey` fills `{{.myApiKey}}`. */
   readonly key: string
   /** The secret's namespace. @default 'main' */
   readonly namespace?: string | undefined
@@ -127,27 +137,30 @@ export interface SecretIdentifier {
 
 /** SecretIdentifier in plain JSON. */
 export interface SecretIdentifierJson extends Pick<SecretIdentifier, 'namespace' | 'owner'> {
-  /** The secret's name, and that of its placeholder: `myApiKey` fills `{{.myApiKey}}`; required. */
+  /**
+   * The name of the secret and of its placeholder: `myApiKey` fills `{{.myApiKey}}`. It is
+   * required.
+   */
   readonly key?: string | undefined
 }
 
 /** The values of one header. */
 export interface HeaderValues {
-  /** The name of the protobuf message, where an SDK made the object; ignored. */
+  /** The name of the protobuf message, if an SDK made the object. It is ignored. */
   readonly $typeName?: MessageName<'HeaderValues'>
-  /** In a request each is a template, such as `Bearer {{.token}}`. */
+  /** The values. In a request each value is a template, such as `Bearer {{.token}}`. */
   readonly values: readonly string[]
 }
 
 /** HeaderValues in plain JSON. */
 export interface HeaderValuesJson {
-  /** In a request each is a template, such as `Bearer {{.token}}`. */
+  /** The values. In a request each value is a template, such as `Bearer {{.token}}`. */
   readonly values?: readonly string[] | undefined
 }
 
-/** A length of time: the sum of both fields. */
+/** A length of time. It is the sum of both fields. */
 export interface Duration {
-  /** The name of the protobuf message, where an SDK made the object; ignored. */
+  /** The name of the protobuf message, if an SDK made the object. It is ignored. */
   readonly $typeName?: 'google.protobuf.Duration'
   /** Whole seconds, at most 315,576,000,000. */
   readonly seconds: bigint | number | string

@@ -10,11 +10,14 @@ export interface HTTPAnswer {
   readonly body: string | Uint8Array
 }
 
-/** Thrown to reject a request. */
+/** Thrown to reject a request with an HTTP status. */
 export class HTTPError extends Error {
   readonly status: number
   readonly headers: Headers
-  /** For the log only: the client gets no reason for a 401. */
+  /**
+   * The reason, only for the log. It may differ from the message: the client gets no reason for a
+   * 401.
+   */
   readonly reason: string
 
   constructor(status: number, message: string, reason: string = message, headers: Headers = {}) {
@@ -25,7 +28,7 @@ export class HTTPError extends Error {
   }
 }
 
-/** An answer with JSON. */
+/** Makes an answer with a JSON body. */
 export function jsonAnswer(value: unknown, status = 200, headers: Headers = {}): HTTPAnswer {
   return {
     status,

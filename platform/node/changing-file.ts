@@ -3,32 +3,38 @@ import { asError, isStreamsError, ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
 
-/** A file that may be changed while it is used. */
+/** A file that may change while it is used. */
 export interface ChangingFile<Value> {
-  /** What is in it now; where that can't be read, what was in it before. */
+  /**
+   * Returns the current content of the file. If the file can't be read now, returns its last
+   * content.
+   */
   read(): Value
 }
 
-/** What a file holds, and how that is read. */
+/** The kind of a file's content, and how to read it. */
 export interface ChangingFileOptions<Value> extends PermissionOptions {
-  /** The word for its entries in the log. */
+  /** The word for the file's entries in log messages. */
   readonly entries: string
   readonly parse: (text: string) => Value
   readonly log?: Log | undefined
 }
 
 const MAX_BYTES = 1_048_576
-/** Two changes within so many milliseconds may leave the same time of the last one. */
+/**
+ * Two changes within this many milliseconds may leave the file with the same time. So a file that
+ * changed less than this long ago is always read again.
+ */
 const UNSETTLED = 2000
 /**
- * Milliseconds after which a file that could not be read is looked at again, though it has not
+ * Milliseconds after which a file that could not be read is tried again, even if it has not
  * changed.
  */
 const REFUSED_INTERVAL = 1000
 
 /**
- * Opens a file of entries, which is read again when it has changed. Throws where it can't be read
- * now.
+ * Opens a file of entries. The file is read again when it has changed. Throws if the file can't be
+ * read now.
  */
 export function openChangingFile<Value extends { readonly size: number }>(
   file: string,
@@ -38,11 +44,17 @@ export function openChangingFile<Value extends { readonly size: number }>(
   let stamp = stampOf(file)
   let text = readText(file, permissions)
   let value = parse(text)
-  /** Its state has not been read: the reason may pass without another change of the file. */
+  /**
+   * The last attempt to read the file failed. The cause may go away without another change of the
+   * file.
+   */
   let isRefused = false
   let lookedAt = 0
 
-  /** A file that can't be read changes nothing, but is logged. */
+  /**
+   * Reads the file again if it may have changed. If the file can't be read, its last content stays,
+   * and an error is logged.
+   */
   function refresh(): void {
     const now = stampOf(file)
     const isSettled = Date.now() - stamp.changedAt > UNSETTLED
@@ -73,12 +85,12 @@ export function openChangingFile<Value extends { readonly size: number }>(
   }
 }
 
-/** Which file it is, which state of it, and since when. */
+/** Identifies the file and its state, and says when it was last changed. */
 function stampOf(file: string): { readonly text: string; readonly changedAt: number } {
   const stats = statSync(file, { throwIfNoEntry: false, bigint: true })
   if (stats === undefined) return { text: '', changedAt: 0 }
   const { ino, ctimeNs, mtimeNs, size, mtimeMs } = stats
-  // The time of the last change of its mode, too.
+  // `ctimeNs` changes when the mode of the file changes, too.
   return { text: `${ino} ${ctimeNs} ${mtimeNs} ${size}`, changedAt: Number(mtimeMs) }
 }
 
@@ -97,7 +109,7 @@ function readText(file: string, permissions: Permissions): string {
   }
 }
 
-/** The JSON of a file. */
+/** Parses the JSON of a file. */
 export function parseJSON<Value>(file: string, text: string): Value {
   try {
     return JSON.parse(text) as Value

@@ -1,5 +1,5 @@
-// Reads messages from the bytes of a socket, before ws. ws takes as long for a frame as all the
-// rest of the client does. The door of `client/fast/` says whether a connection goes this way.
+// Reads messages from the bytes of a socket before ws gets them. ws takes as long for a frame as
+// all the rest of the client. The code in `client/fast/` decides whether a connection uses this.
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
@@ -10,8 +10,9 @@ const NONE: Buffer = Buffer.alloc(0)
 type Take = (bytes: Uint8Array) => void
 
 /**
- * A stream between a socket and ws. ws reads from it the answer to the upgrade, and later every
- * frame but messages in plain frames. Those are read where they lie.
+ * A stream between a socket and ws. ws reads the answer to the upgrade from this stream, and later
+ * all frames except messages in plain frames. Those messages are read from the socket's buffer
+ * without a copy.
  */
 export class FastSocket extends Duplex {
   readonly #maxMessageBytes: number
@@ -23,15 +24,15 @@ export class FastSocket extends Duplex {
       this.#held = rest
     },
   )
-  /** The bytes behind the answer, until ws has accepted it. */
+  /** The bytes after the answer, held until ws has accepted the answer. */
   #held = NONE
   readonly #hold: Take = bytes => {
     this.#held = Buffer.concat([this.#held, bytes])
   }
-  /** Ends the stream, if the connection has ended while bytes are held. */
+  /** Ends the stream. Set if the connection has ended while bytes are held. */
   #ending: (() => void) | undefined
   #isPaused = false
-  /** ws takes no more for now. */
+  /** The stream's buffer is full: ws must read first. */
   #isFull = false
 
   constructor(maxMessageBytes: number) {
@@ -39,7 +40,7 @@ export class FastSocket extends Duplex {
     this.#maxMessageBytes = maxMessageBytes
   }
 
-  /** Writes to the socket, and reads what it emits as data. */
+  /** Writes to the socket, and reads the data that it emits. */
   carry(socket: net.Socket): void {
     this.#socket = socket
     socket.setNoDelay()
@@ -52,12 +53,15 @@ export class FastSocket extends Duplex {
     this.#flow()
   }
 
-  /** Reads the first bytes of a buffer, which may change when the call returns. */
+  /** Reads the first `bytes` bytes of a buffer. The buffer may change after the call returns. */
   receive(bytes: number, buffer: Uint8Array): void {
     if (!this.destroyed) this.#take(buffer.subarray(0, bytes))
   }
 
-  /** Gives messages in plain frames to `message` from now on: ws has accepted the upgrade. */
+  /**
+   * Gives messages in plain frames to `message` from now on. Called when ws has accepted the
+   * upgrade.
+   */
   readMessages(message: Take): void {
     const isBehind = (): boolean => this.readableLength > 0
     const other: Take = bytes => this.#handOver(bytes)
@@ -71,7 +75,7 @@ export class FastSocket extends Duplex {
     else this.#take = handOver
   }
 
-  /** Stops reading from the socket, or reads on. */
+  /** Stops reading from the socket, or resumes reading. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused
     this.#flow()
@@ -104,7 +108,7 @@ export class FastSocket extends Duplex {
     else this.#socket?.resume()
   }
 
-  /** Gives ws a copy, since ws may read it later. */
+  /** Gives ws a copy of the bytes, because ws may read them later. */
   #handOver(bytes: Uint8Array): void {
     if (this.push(Buffer.from(bytes)) || this.#isFull) return
     this.#isFull = true
@@ -132,9 +136,9 @@ export class FastSocket extends Duplex {
 /** How a connection is opened. */
 export interface Opening {
   readonly isSecure: boolean
-  /** Goes between the socket and ws. */
+  /** The stream between the socket and ws, if there is one. */
   readonly fast: FastSocket | undefined
-  /** Opens the socket. Without it, the socket is opened as ws opens it. */
+  /** Opens the socket. If it is undefined, the socket is opened in the same way as by ws. */
   readonly openSocket: ((signal: AbortSignal) => Promise<unknown>) | undefined
   /** Aborts when nobody wants the connection any more. */
   readonly signal: AbortSignal
@@ -144,14 +148,14 @@ type Options = net.TcpNetConnectOpts & tls.ConnectionOptions
 type Opened = (error: unknown, stream?: Duplex) => void
 
 /**
- * Bytes of the one buffer for all reads of a socket: a new buffer for each read would be most of
- * the garbage.
+ * The size of a socket's buffer. All reads of a socket use the same buffer, because a new buffer
+ * for each read would be most of the garbage.
  */
 const READ_BYTES = 65_536
 
 /**
- * Returns the option `createConnection` of ws, which node:http calls: it returns a stream, or calls
- * back with a stream.
+ * Returns the option `createConnection` of ws. node:http calls this function, which returns a
+ * stream, or calls back with a stream.
  */
 export function connectionsOf(opening: Opening): typeof net.createConnection | undefined {
   const { isSecure, fast, openSocket, signal } = opening
@@ -173,7 +177,7 @@ export function connectionsOf(opening: Opening): typeof net.createConnection | u
   return createConnection as unknown as typeof net.createConnection
 }
 
-/** Connects as ws does, but reads into one buffer. */
+/** Connects in the same way as ws, but reads into one buffer. */
 function connect(options: Options, isSecure: boolean, fast: FastSocket): net.Socket {
   const onread: net.OnReadOpts = {
     buffer: Buffer.allocUnsafeSlow(READ_BYTES),
@@ -182,7 +186,7 @@ function connect(options: Options, isSecure: boolean, fast: FastSocket): net.Soc
       return true
     },
   }
-  // The path is that of the request; here it would be that of a local socket.
+  // `path` is the path of the request. Here it would mean the path of a local socket.
   const target = { ...options, path: undefined, onread }
   if (!isSecure) return net.connect(target as net.NetConnectOpts)
   const { host = '', servername = net.isIP(host) === 0 ? host : '' } = options
@@ -195,21 +199,21 @@ const UPGRADED = 'HTTP/1.1 101'
 const INTERIM = 'HTTP/1.1 1'
 
 /**
- * Makes a reader of the answer to an upgrade. It hands over the bytes as they come. Behind the head
- * of an answer 101 it calls `upgraded` with the bytes that follow. Behind the head of any other
- * final answer it hands over all bytes to the end.
+ * Makes a reader of the answer to an upgrade. It hands over the bytes as they arrive. After the
+ * head of an answer 101 it calls `upgraded` with the bytes that follow. After the head of any other
+ * final answer it hands over all further bytes.
  */
 function createAnswerReader(
   handOver: (bytes: Uint8Array) => void,
   upgraded: (rest: Buffer) => void,
 ): (bytes: Uint8Array) => void {
-  /** The first characters of the present head. */
+  /** The first characters of the current head. */
   let status = ''
-  /** How many of the last bytes could end a head. */
+  /** How many of the last bytes match the start of `END_OF_HEAD`. */
   let ending = 0
   let isFinal = false
 
-  /** The place behind the head of an answer 101, or -1. */
+  /** The index after the head of an answer 101, or -1. */
   function findUpgrade(chunk: Uint8Array): number {
     for (const [at, byte] of chunk.entries()) {
       if (status.length < UPGRADED.length) status += String.fromCharCode(byte)
@@ -227,41 +231,50 @@ function createAnswerReader(
   return function readAnswer(chunk) {
     const end = isFinal ? -1 : findUpgrade(chunk)
     if (end < 0) return handOver(chunk)
-    // Before ws reads the head: it may begin to read what follows.
+    // This comes before ws reads the head, because ws may then begin to read the bytes that follow.
     upgraded(Buffer.from(chunk.subarray(end)))
     handOver(chunk.subarray(0, end))
   }
 }
 
-/** The receivers of a reader of frames. Bytes are valid until the call returns. */
+/**
+ * The functions that receive the results of a frame reader. The bytes are valid until the call
+ * returns.
+ */
 export interface FrameEvents {
-  /** A whole message in one frame, unmasked and uncompressed. */
+  /** Receives a whole message in one frame, unmasked and uncompressed. */
   message(data: Uint8Array): void
   /**
-   * The next bytes of every other frame: control frames, fragments, and frames that break the
+   * Receives the bytes of all other frames: control frames, fragments, and frames that break the
    * protocol.
    */
   other(bytes: Uint8Array): void
-  /** True while the receiver of `other` has bytes left to take. */
+  /** True if the receiver of `other` has not read all its bytes yet. */
   isBehind(): boolean
 }
 
 /** The first byte of a whole message: FIN and the opcode of text or binary. */
 const [TEXT, BINARY] = [0x81, 0x82] as const
 const [PING, PONG] = [0x89, 0x8a] as const
-/** The first opcode of a control frame is that of the close handshake. */
+/** The opcode of close frames. All control frames have this opcode or a higher one. */
 const CLOSE = 8
 const [FIN, OPCODE, MASKED, LENGTH] = [0x80, 0x0f, 0x80, 0x7f] as const
-/** The length is in the next 2 bytes. With 127 it is in the next 8. */
+/**
+ * This length means that the real length is in the next 2 bytes. A length of 127 means the next 8
+ * bytes.
+ */
 const IN_2_BYTES = 126
-/** Bytes of the longest head, without the mask. */
+/** The number of bytes of the longest head, without the mask. */
 const MAX_HEAD_BYTES = 10
 const MASK_BYTES = 4
 
-/** The last head that `readHead` has read, without its mask. */
+/**
+ * The last head that `readHead` has read, without its mask. It is one object, so that reading a
+ * head allocates no memory.
+ */
 const head = { bytes: 0, isMasked: false, payloadBytes: 0 }
 
-/** Reads the head of the frame at `at`. Returns false if the head is cut. */
+/** Reads the head of the frame at index `at`. Returns false if the chunk ends within the head. */
 function readHead(bytes: Uint8Array, at: number, end: number): boolean {
   if (at + 2 > end) return false
   const second = bytes[at + 1] as number
@@ -280,25 +293,28 @@ function readHead(bytes: Uint8Array, at: number, end: number): boolean {
 
 /**
  * Makes a reader of the frames that a server sends (RFC 6455, section 5.2), in chunks of any size.
- * It reads a message of up to `maxMessageBytes` in one plain frame where it lies. All other bytes
- * go to ws in their order: ws decides what breaks the protocol.
+ * If a message of up to `maxMessageBytes` is in one plain frame, it is read from the chunk without
+ * a copy. All other bytes go to ws in their order. ws decides whether a frame breaks the protocol.
  */
 export function createFrameReader(
   maxMessageBytes: number,
   events: FrameEvents,
 ): (chunk: Uint8Array) => void {
   const cut = new CutFrame()
-  /** Bytes of the present frame that ws has not got yet. */
+  /** The number of bytes of the current frame that ws has not received yet. */
   let left = 0
   let isInFragments = false
   let isClosed = false
   /**
-   * The chunk had a frame that ws may reject, and ws says so after the chunk: ws gets the rest of
-   * the chunk too.
+   * The chunk had a frame that ws may reject. ws rejects it only after the chunk, so ws gets the
+   * rest of the chunk too.
    */
   let isDoubtful = false
 
-  /** Whether the frame at `at`, after `readHead`, is a message that can be read where it lies. */
+  /**
+   * Whether the frame at index `at` is a message that can be read without ws. `readHead` must have
+   * read its head.
+   */
   function isMessage(bytes: Uint8Array, at: number): boolean {
     const first = bytes[at]
     return (
@@ -312,7 +328,7 @@ export function createFrameReader(
     )
   }
 
-  /** Begins to hand the frame at `at` to ws, after `readHead`. */
+  /** Begins to hand the frame at index `at` to ws. `readHead` must have read its head. */
   function handOn(bytes: Uint8Array, at: number): void {
     const first = bytes[at] as number
     const opcode = first & OPCODE
@@ -330,7 +346,7 @@ export function createFrameReader(
     return until
   }
 
-  /** Reads the rest of the cut frame. Returns the place of the next frame. */
+  /** Reads the rest of the cut frame. Returns the index of the next frame. */
   function complete(chunk: Uint8Array): number {
     let at = 0
     while (!readHead(cut.bytes, 0, cut.length)) {
@@ -372,20 +388,21 @@ export function createFrameReader(
   }
 }
 
-/** A frame, or its head, that the end of a chunk has cut. */
+/** The first part of a frame that continues in the next chunk. */
 class CutFrame {
   bytes: Uint8Array = new Uint8Array(4096)
   length = 0
 
   /**
-   * Adds the bytes at `at` of a chunk, up to a length of `size`. Returns the place behind these
-   * bytes.
+   * Adds bytes of a chunk, from index `at` on, until this part has `size` bytes. Returns the index
+   * after the added bytes.
    */
   extend(chunk: Uint8Array, at: number, size: number): number {
     const until = Math.min(at + size - this.length, chunk.length)
     const length = this.length + until - at
     if (length > this.bytes.length) {
-      // A length in a head takes no memory: the bytes have to come.
+      // Memory is allocated only for bytes that have arrived, never for a length that a head
+      // announces.
       const longer = new Uint8Array(2 * length)
       longer.set(this.bytes.subarray(0, this.length))
       this.bytes = longer

@@ -12,12 +12,13 @@ import {
 } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** The start of the names of a file's drafts; 16 hexadecimal digits follow. */
+/** The start of the name of a file's draft; 16 hexadecimal digits follow. */
 export const draftPrefix = (path: string): string => `.${basename(path)}.`
 
 /**
- * Writes a file whole or not at all, even when the process or the machine dies: a draft beside it
- * is renamed. Only its owner can read it. `prepare` runs before anything is written into the draft.
+ * Writes a file whole or not at all, even if the process or the machine dies. It writes a draft in
+ * the same folder, and renames the draft. Only the owner can read the file. `prepare` runs before
+ * anything is written into the draft.
  */
 export function writeWhole(
   path: string,
@@ -28,8 +29,8 @@ export function writeWhole(
 }
 
 /**
- * As `writeWhole`, but rejects with EEXIST where the file exists: of several writers at once, one
- * succeeds.
+ * Like `writeWhole`, but rejects with EEXIST if the file exists. If several writers write at once,
+ * only one succeeds.
  */
 export function writeNew(
   path: string,
@@ -69,7 +70,7 @@ async function writeDraft(
   await syncFolder(folder)
 }
 
-/** Makes changed entries of a folder durable, on systems that can open a folder. */
+/** Makes new and changed entries of a folder durable, on systems that can open folders. */
 export async function syncFolder(folder: string): Promise<void> {
   let handle: FileHandle | undefined
   try {
@@ -83,8 +84,8 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * Reads a file of at most `maxBytes`. `check` runs before anything is read; `fail` makes the error
- * for a path that is not such a file.
+ * Reads a file of at most `maxBytes` bytes. `check` runs before anything is read. `fail` makes the
+ * error if the path is not a file, or the file is too long.
  */
 export async function readTextFile(
   path: string,
@@ -107,7 +108,7 @@ export async function readTextFile(
 }
 
 /**
- * The path of a file without symbolic links, so that one file has one path; the file need not
+ * The path of a file without symbolic links, so that each file has only one path. The file need not
  * exist.
  */
 export async function realFile(path: string): Promise<string> {
@@ -116,7 +117,7 @@ export async function realFile(path: string): Promise<string> {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error
   }
-  // A link to a file that is not there yet.
+  // The path may be a link to a file that does not exist yet.
   const target = await readlink(path).catch(() => undefined)
   const folder = dirname(path)
   if (target !== undefined) return realFile(resolve(folder, target))
@@ -124,7 +125,7 @@ export async function realFile(path: string): Promise<string> {
 }
 
 /**
- * Reads an open file of about this size, at most so many bytes. A stream would take several times
+ * Reads an open file of about `size` bytes, up to `most` bytes. A stream would take several times
  * as long for a small file.
  */
 async function readAtMost(file: FileHandle, size: number, most: number): Promise<Buffer> {
@@ -134,12 +135,12 @@ async function readAtMost(file: FileHandle, size: number, most: number): Promise
     length += bytesRead
     const isWhole = bytesRead === 0 || (length >= size && length < bytes.length)
     if (isWhole || length === most) return bytes.subarray(0, length)
-    // It has grown meanwhile.
+    // The file has grown since its size was read.
     if (length === bytes.length) bytes = Buffer.concat([bytes], Math.min(2 * length, most))
   }
 }
 
-/** The code of a file system error, as ENOENT. */
+/** The code of a file system error, such as ENOENT. */
 export function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? 'unknown'
 }

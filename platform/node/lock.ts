@@ -5,22 +5,22 @@ import { codeOf } from './files.js'
 import { randomUUID } from 'node:crypto'
 import { sleep } from '../../core/async.js'
 
-/** A process, in a form that other processes can store, compare and print. */
+/** Identifies a process. Other processes can store, compare and print these facts. */
 interface ProcessFacts {
   readonly pid: number
-  /** When it started, in a form to compare; absent where the platform does not say. */
+  /** When the process started, in a form to compare; absent if the platform does not say. */
   readonly start?: string
-  /** The name of its machine or container, for people. */
+  /** The name of the machine or container of the process, for messages. */
   readonly host: string
-  /** Where process ids mean the same: one boot of one machine, and one container. */
+  /** The scope in which a process id is unique: one boot of one machine, and one container. */
   readonly place: string
-  /** When it started, for people. */
+  /** When the process started, for messages. */
   readonly started: string
 }
 
 let own: ProcessFacts | undefined
 
-/** This process. */
+/** The facts of this process. */
 export function thisProcess(): ProcessFacts {
   if (own !== undefined) return own
   const start = startOf(host.pid)
@@ -30,7 +30,7 @@ export function thisProcess(): ProcessFacts {
   return own
 }
 
-/** The facts that a process has stored; undefined where the value is something else. */
+/** Reads facts that a process has stored. Undefined if the value is not such facts. */
 export function readProcess(value: unknown): ProcessFacts | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { pid, start, host, place, started } = value as Partial<ProcessFacts>
@@ -55,8 +55,8 @@ function isThisProcess({ pid, start, place }: ProcessFacts): boolean {
 }
 
 /**
- * Ids of processes mean something within one namespace of one boot; elsewhere than on Linux the
- * machine has to do.
+ * A process id is unique only within one PID namespace of one boot. On systems other than Linux the
+ * host name is used instead.
  */
 function placeOf(): string {
   try {
@@ -68,9 +68,8 @@ function placeOf(): string {
 }
 
 /**
- * Whether a process runs, and is the one that started then: numbers of processes are given again.
- * Without `start`, and where the platform does not say when a process started, any process of the
- * number is the one.
+ * Whether the process runs, and is the one that started at `start`: process ids are reused. Without
+ * `start`, or if the platform does not say when a process started, any process with this id counts.
  */
 function isRunning(pid: number, start?: string): boolean {
   try {
@@ -80,19 +79,20 @@ function isRunning(pid: number, start?: string): boolean {
   }
   const found = statOf(pid)
   if (found === undefined) return true
-  // A zombie has ended, and only its parent has not asked how.
+  // A zombie has ended; its parent has not read its exit status yet.
   return found.state !== 'Z' && (start === undefined || start === found.start)
 }
 
-/** When a process started, in a form to compare; undefined where the platform does not say. */
+/** When a process started, in a form to compare; undefined if the platform does not say. */
 export function startOf(pid: number): string | undefined {
   return statOf(pid)?.start
 }
 
-/** Linux alone has it. */
+/** Reads `/proc/PID/stat`, which only Linux has. */
 function statOf(pid: number): { readonly state: string; readonly start: string } | undefined {
   try {
-    // The name of the process is in parentheses, and may hold any character.
+    // The name of the process is in parentheses, and may contain any character. So the fields after
+    // the last parenthesis are read.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')
     const [state, start] = [fields?.[0], fields?.[19]]
     return state === undefined || start === undefined ? undefined : { state, start }
@@ -101,50 +101,57 @@ function statOf(pid: number): { readonly state: string; readonly start: string }
   }
 }
 
-/** A lock file that this process has. */
+/** A lock that this process holds. */
 export interface Lock {
   /**
-   * Names the process that has the lock now; undefined while it is this one. A lock file that was
-   * deleted is made again.
+   * Names the process that holds the lock now; undefined if this process holds it. If the lock file
+   * was deleted, creates it again.
    */
   other(): string | undefined
-  /** Gives the lock up. */
+  /** Releases the lock. */
   release(): void
 }
 
 /** How to wait for a lock. */
 export interface LockOptions {
-  /** Milliseconds to wait for an owner that runs. @default 0 */
+  /** Milliseconds to wait if the owner of the lock runs. @default 0 */
   readonly patience?: number
-  /** Aborting it ends the wait. */
+  /** Aborting this signal ends the wait. */
   readonly signal?: AbortSignal | undefined
-  /** Called once, with the owner's name, where the wait takes longer than two seconds. */
+  /** Called once with the owner's name, if the wait takes longer than two seconds. */
   readonly waiting?: ((owner: string) => void) | undefined
 }
 
-/** Milliseconds between two signs of life that the owner of a lock gives. */
+/**
+ * The interval at which the owner of a lock updates the file's time, in milliseconds: its sign of
+ * life.
+ */
 const BEAT = 2000
-/** Milliseconds without a sign of life after which an owner that can't be looked at has ended. */
+/**
+ * Milliseconds without a sign of life after which an owner counts as ended, if its process can't be
+ * looked up.
+ */
 const STALE = 10_000
-/** Milliseconds between two looks at a lock of another owner. */
+/** The interval at which a lock of another owner is looked at, in milliseconds. */
 const POLL = 100
 /**
- * Milliseconds after which a wait is reported, and for which this process is waited for: its other
- * stream may be closing.
+ * Milliseconds after which a wait is reported. Also the longest wait for a lock that this process
+ * itself holds: its other stream may be closing.
  */
 const NOTICE = 2000
 
 type State = 'free' | 'ended' | 'running' | 'unknown'
-/** What a look at a lock file finds. */
+/** The result of a look at a lock file. */
 interface Look {
   readonly state: State
   readonly owner: ProcessFacts | undefined
 }
 
 /**
- * Takes a lock file for this process, or resolves with words that name its owner. The lock of a
- * process that has ended is taken over: at once where its id can be looked up, otherwise (another
- * machine, another container) where the file shows no sign of life for ten seconds.
+ * Takes a lock file for this process, or resolves with a text that names its owner. The lock of a
+ * process that has ended is taken over. If the process id can be looked up, this happens at once.
+ * Otherwise (another machine or container), it happens after ten seconds without a sign of life in
+ * the file.
  */
 export async function takeLock(path: string, options: LockOptions = {}): Promise<Lock | string> {
   const { patience = 0, signal = new AbortController().signal, waiting } = options
@@ -168,7 +175,7 @@ export async function takeLock(path: string, options: LockOptions = {}): Promise
   return keep(path, text)
 }
 
-/** Names the process that has a lock and certainly runs. */
+/** Names the process that holds a lock; undefined if it is not certain that the process runs. */
 export function ownerOf(path: string): string | undefined {
   const { state, owner } = createLook()(path)
   return state === 'running' ? describeProcess(owner) : undefined
@@ -177,8 +184,8 @@ export function ownerOf(path: string): string | undefined {
 function take(path: string, text: string, look: (path: string) => Look): boolean {
   if (create(path, text)) return true
   if (look(path).state !== 'ended') return false
-  // A lock is removed under a second one, or two that find the same dead process would remove each
-  // other's.
+  // A second lock is held while the old lock is removed. Otherwise, two processes that find the
+  // same dead owner could each remove the other's new lock.
   const second = `${path}.next`
   if (!take(second, text, look)) return false
   try {
@@ -200,7 +207,7 @@ function create(path: string, text: string): boolean {
   }
 }
 
-/** Gives signs of life for a lock until it is released. */
+/** Updates the time of a lock file, as a sign of life, until the lock is released. */
 function keep(path: string, text: string): Lock {
   const timer = setInterval(beat, BEAT)
   timer.unref?.()
@@ -211,7 +218,7 @@ function keep(path: string, text: string): Lock {
       const now = new Date()
       utimesSync(path, now, now)
     } catch {
-      // It was deleted, or can't be reached now.
+      // The file was deleted, or can't be accessed now. The next beat tries again.
     }
   }
 
@@ -232,7 +239,10 @@ function keep(path: string, text: string): Lock {
   }
 }
 
-/** Looks at lock files, and remembers since when each has shown no sign of life. */
+/**
+ * Makes a function that looks at lock files. It remembers when each file last showed a sign of
+ * life.
+ */
 function createLook(): (path: string) => Look {
   const watched = new Map<
     string,
@@ -260,7 +270,8 @@ function createLook(): (path: string) => Look {
 }
 
 /**
- * A lock file: its text, what changes with each sign of life, and its owner where the text says it.
+ * Reads a lock file. `sign` changes with each sign of life. `owner` is undefined if the text does
+ * not name an owner.
  */
 function read(path: string) {
   let text: string

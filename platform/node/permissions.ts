@@ -10,49 +10,56 @@ export interface Entry {
   readonly uid: number
 }
 
-/** Only their owner may read secret files, and only their owner may write files of either kind. */
+/**
+ * `secret` files may be read only by their owner. Files of both kinds may be written only by their
+ * owner.
+ */
 export type Content = 'secret' | 'public'
 
-/** Checks that throw DataStreamsError (`PERMISSIONS`) if others have too wide permissions. */
+/**
+ * Checks of permissions. They throw DataStreamsError (`PERMISSIONS`) if other users have too many
+ * permissions.
+ */
 export interface Permissions {
   checkFile(shown: string, entry: Entry, content: Content): void
-  /** Checks a folder and those of the named folders in it that exist. */
+  /** Checks a folder, and the named folders in it if they exist. */
   checkFolder(path: string, entries: readonly string[]): void
-  /** Checks the folders above a path, and those above the links in it. */
+  /** Checks the folders above a path, and the folders above the targets of its symbolic links. */
   checkParents(path: string): void
 }
 
 /** @internal The option that lifts the checks. */
 export interface PermissionOptions {
   /**
-   * Accepts secret files that others may read, and files and folders that others may write.
+   * Accepts secret files that other users may read, and files and folders that other users may
+   * write.
    * @default false
    */
   readonly insecurePermissions?: boolean
 }
 
-/** The rules of these options. */
+/** The rules of `PermissionOptions`. */
 export const permissionRules: { readonly insecurePermissions: Rule<boolean> } = {
   insecurePermissions: withDefault(false, checkBoolean),
 }
 
 const STICKY = 0o1000
-/** The limit of Linux. */
+/** The most symbolic links in a path. Linux has the same limit. */
 const MAX_LINKS = 40
 
-/** The checks for POSIX permissions; on other systems they pass. */
+/** Creates the checks for POSIX permissions. On other systems all checks pass. */
 export function createPermissions({ insecurePermissions }: PermissionOptions = {}): Permissions {
   const uid = host.getuid?.()
   if (insecurePermissions === true || host.platform === 'win32' || uid === undefined)
     return { checkFile() {}, checkFolder() {}, checkParents() {} }
 
   function checkOwner(shown: string, entry: Entry): void {
-    // root may use the files of others, as those of a mounted volume.
+    // root may use the files of other users, for example on a mounted volume.
     if (uid !== 0 && entry.uid !== uid && entry.uid !== 0)
       throw permissionError(shown, entry, 'it belongs to another user')
   }
 
-  /** Resolves a path step by step, as the system does, link by link. */
+  /** Resolves a path step by step and link by link, like the system, and checks each folder. */
   function checkParents(path: string): void {
     let at = '/'
     let links = 0
@@ -80,7 +87,7 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
   return {
     checkFile(shown, entry, content) {
       checkOwner(shown, entry)
-      // Secrets are mounted into containers as files of root that a group may read.
+      // Secrets are mounted into containers as files that belong to root and that a group may read.
       const allowed = entry.uid === 0 && uid !== 0 ? 0o640 : 0o600
       const rule = 'others may read or write what only its owner must'
       if (content === 'secret' && (entry.mode & 0o777 & ~(allowed | 0o100)) !== 0)
@@ -102,7 +109,7 @@ export function createPermissions({ insecurePermissions }: PermissionOptions = {
   }
 }
 
-/** Undefined if the path, or the target of a link, does not exist. */
+/** The mode and owner of a path; undefined if the path, or the target of a link, does not exist. */
 function entryOf(path: string): Entry | undefined {
   try {
     return statSync(path)
@@ -128,7 +135,7 @@ function permissionError(
 /** The code of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** Others may read or write a file that only its owner must. */
+    /** Other users may read or write a file that only its owner should. */
     PERMISSIONS: DataStreamsError
   }
 }

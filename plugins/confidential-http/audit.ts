@@ -9,66 +9,69 @@ import {
 import { EnclaveError } from './errors.js'
 
 /**
- * What an audit says of a request. It holds no value, no path, no query and no text of the caller's
- * or the API's.
+ * An audit record of a request. It contains no value of a secret or header, no path, no query and
+ * no body.
  */
 export type AuditEvent =
-  /** Written before a secret is released. */
+  /** The record that is written before a secret is released. */
   | {
       readonly type: 'request'
-      /** The public key of a remote caller, or what else the enclave calls it. */
+      /** The name of the caller. For a remote caller, this is its public key. */
       readonly caller?: string
-      /** The address whose secrets it may use. */
+      /** The address of the owner whose secrets the caller may use. */
       readonly owner: string
       /** `namespace/key` of each secret that the request names. */
       readonly secrets: readonly string[]
       /** The HTTP method. */
       readonly method: string
-      /** The host of its URL, and the port if it is not the usual one. */
+      /** The host of the URL, with the port unless it is the default port. */
       readonly host: string
-      /** The size of URL, header lines and body before placeholders are filled. */
+      /** The size in bytes of the URL, header lines and body, before placeholders are filled. */
       readonly bytes: number
       /** Whether the answer's body is encrypted. */
       readonly encryptOutput: boolean
     }
-  /** Written before the answer is given, or the error. */
+  /** The record that is written before the answer or the error is returned. */
   | {
       readonly type: 'answer'
-      /** The number of the record of its request. */
+      /** The number of the request's own record. */
       readonly request: number
-      /** The HTTP status; absent after an error. */
+      /** The HTTP status. Absent after an error. */
       readonly status?: number
-      /** The code of the error; `ABORTED` where the caller cancelled, or went away. */
+      /** The code of the error. `ABORTED` if the caller cancelled or disconnected. */
       readonly code?: string
-      /** Whether the enclave had connected to the API, which may have got the request. */
+      /**
+       * Whether the enclave had connected to the API. If so, the API may have received the request.
+       */
       readonly sent: boolean
-      /** The size of the answer's body. */
+      /** The size of the answer's body, in bytes. */
       readonly bytes: number
-      /** The milliseconds that it took. */
+      /** How many milliseconds the request took. */
       readonly ms: number
     }
 
-/** Where records are written, in order. */
+/** A log to which records are written in order. */
 export interface AuditLog {
   /**
-   * Resolves with the number of the record when it is as durable as it will be; rejects if it can't
-   * be written.
+   * Writes a record. Resolves with the number of the record once it is stored as durably as the log
+   * can store it. Rejects if the record can't be written.
    */
   append(event: AuditEvent): Promise<number>
 }
 
 /** Options of `audit`. */
 export interface AuditOptions {
-  /** Where records go: `openAuditLog` has them in a file. */
+  /** The log that records are written to. `openAuditLog` opens a log in a file. */
   readonly log: AuditLog
 }
 
-/** Longer names are none of DNS. */
+/** The highest number of characters of a recorded host. Every name in DNS is shorter. */
 const MAX_HOST = 300
 
 /**
- * Writes a record before a request begins, and one of what came of it. A request that can't be
- * recorded is not made, and an answer that can't be is not given. Belongs at the top of a stack.
+ * Writes a record before a request begins, and a record of its outcome. If the first record can't
+ * be written, the request is not made. If the second record can't be written, the answer is not
+ * returned. This plugin belongs at the top of a stack.
  */
 export function audit(options: AuditOptions): EnclavePlugin {
   const { log } = readOptions('audit', options, { log: unchecked<AuditLog> })
@@ -96,7 +99,7 @@ export function audit(options: AuditOptions): EnclavePlugin {
         } catch (thrown) {
           const aborted = call.signal.aborted ? 'ABORTED' : 'UNKNOWN'
           const code = isStreamsError(thrown) ? thrown.code : aborted
-          // The request's own error says more than one about its record.
+          // The error of the request is more useful than an error about its record.
           await write(log, answer({ code, bytes: 0 })).catch(() => undefined)
           throw thrown
         }

@@ -2,82 +2,90 @@ import type { Hooks } from '../../core/stack.js'
 import type { ScopeFacts } from '../../core/scope.js'
 import type { SecretName, SecretUse } from './secret.js'
 
-/** One part of an enclave's stack. */
+/** A plugin in an enclave's stack. */
 export type EnclavePlugin = Hooks<ConfidentialCall, ConfidentialReply>
 
-/** A request that an enclave makes for a caller that must not see the secrets in it. */
+/**
+ * A request that an enclave makes for a caller. The caller must not see the secrets in the request.
+ */
 export interface ConfidentialCall {
   /** The name of the capability's method: `SendRequest`. */
   readonly operation: string
-  /** Upper case. */
+  /** The HTTP method, in upper case. */
   readonly method: string
-  /** Absolute, and sent exactly as it is. */
+  /** The absolute URL. It is sent unchanged. */
   readonly url: string
-  /** Each attempt gets its own copy, so an `attempt` layer may set headers freely. */
+  /**
+   * The headers that layers set. Each attempt gets its own copy, so an `attempt` layer may change
+   * them freely.
+   */
   readonly headers: Headers
-  /** The bytes that are sent; text is sent as UTF-8. */
+  /** The body. Text is sent as UTF-8. */
   readonly body?: string | Uint8Array
-  /** Aborts when the caller cancels. */
+  /** A signal that aborts when the caller cancels. */
   readonly signal: AbortSignal
   /**
-   * Every line of each header, named and ordered by the caller. A header in `headers` replaces the
-   * lines of its name.
+   * Every line of each header, with the names and the order that the caller chose. A header in
+   * `headers` replaces all lines of the same name.
    */
   readonly multiHeaders: HeaderLines
-  /** Who makes the request: the public key of a remote caller. */
+  /** The name of the caller. For a remote caller, this is its public key. */
   readonly caller?: string
   /** The owner of the secrets that may be used: an address, as 40 hexadecimal digits. */
   readonly owner: string
-  /** The requested secrets. */
+  /** The names of the requested secrets. */
   readonly secrets: readonly SecretName[]
   /** The values of the released secrets, by key. */
   readonly released: ReadonlyMap<string, string>
   /**
-   * Where the released secrets may go, by key; those that were stored without a policy are not in
-   * it.
+   * The policies of the released secrets, by key. A secret that was stored without a policy has no
+   * entry.
    */
   readonly policies: ReadonlyMap<string, SecretUse>
-  /** Values that fill placeholders and are not secret. */
+  /** The public values that fill placeholders. */
   readonly publicValues: ReadonlyMap<string, string>
-  /** Certificates in PEM that replace the platform's root certificates. */
+  /** Root certificates in PEM that replace the platform's root certificates for this request. */
   readonly customRootCaCertPem?: string
-  /** Milliseconds from `startedAt` to the last byte of the answer. */
+  /** How many milliseconds may pass from `startedAt` to the last byte of the answer. */
   readonly timeout?: number
   /** When the caller made the request, in milliseconds of Unix time. */
   readonly startedAt: number
   /**
-   * Whether the answer's body still has to be encrypted: the layer that encrypts passes false on,
-   * the wire rejects true.
+   * Whether the answer's body must still be encrypted. The layer that encrypts passes on `false`.
+   * The wire rejects a call with `true`.
    */
   readonly encryptOutput: boolean
   /**
-   * What the encrypted body is bound to besides its status; absent where it is to be in the
-   * reference's layout.
+   * The id of the request that the encrypted body is bound to, in addition to its status. Absent if
+   * the body must have the layout of the reference.
    */
   readonly boundTo?: string
   /** How the wire connects. */
   readonly connection: ConnectionRules
   /**
-   * Called by the wire when it is connected: from then on the request may have been sent. Layers
-   * pass it on.
+   * The wire calls this function once it is connected. From then on, the request may have been
+   * sent. Layers must pass the function on.
    */
   readonly onConnected?: () => void
-  /** The life of this one request. */
+  /** The scope of this request: its log and its lifetime. */
   readonly scope: ScopeFacts
 }
 
-/** How the enclave's wire connects. No rule disables the verification of certificates. */
+/**
+ * The rules by which the enclave's wire connects. No rule can disable the verification of
+ * certificates.
+ */
 export interface ConnectionRules {
   /** Root certificates in PEM. @default those of the platform */
   readonly ca?: readonly string[]
   /**
-   * Throws where the wire must not send this request: layers below the templates may have changed
-   * it. @default it may be sent
+   * Throws if the wire must not send the request to this target. The wire checks again because
+   * layers below the templates may have changed the method or URL. @default it may be sent
    */
   readonly checkTarget?: (target: { readonly method: string; readonly url: string }) => void
   /** Whether the wire may connect to an address. @default it may connect to every address */
   readonly mayConnect?: (address: string) => boolean
-  /** The largest size of a request with its placeholders filled, in bytes. @default 1024000 */
+  /** The largest size of a request in bytes, after its placeholders are filled. @default 1024000 */
   readonly maxRequestBytes?: number
   /** The largest size of a decompressed answer, in bytes. @default 1024000 */
   readonly maxResponseBytes?: number
@@ -89,7 +97,7 @@ export interface ConfidentialReply {
   readonly status: number
   /** The headers of the API's answer. */
   readonly multiHeaders: HeaderLines
-  /** The whole body, bounded in size, and encrypted if the call asked for that. */
+  /** The whole body. Its size is limited. It is encrypted if the call requested encryption. */
   readonly body: Uint8Array
 }
 
@@ -97,16 +105,22 @@ export interface ConfidentialReply {
 export type HeaderLines = ReadonlyMap<string, readonly string[]>
 
 /**
- * The length of a text in UTF-8, in bytes. It makes no copy of the text, which may hold a secret.
+ * Returns the length of a text in UTF-8, in bytes. Makes no copy of the text, because the text may
+ * contain a secret.
  */
 export function utf8Length(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** The colon, the space and the line break of a header line, in bytes. */
+/**
+ * How many bytes a header line has besides its name and value: the colon, the space and the line
+ * break.
+ */
 const LINE_BYTES = 4
 
-/** The size of a request on the wire, in bytes: its URL, every header line and its body. */
+/**
+ * Computes the size of a request on the wire, in bytes: its URL, every header line and its body.
+ */
 export function requestSize({
   url,
   multiHeaders,
@@ -119,8 +133,8 @@ export function requestSize({
 }
 
 /**
- * The UTF-8 bytes of a text in memory of their own, which can be wiped. (`Buffer.from` keeps short
- * texts in a pool, where they stay readable.)
+ * Encodes a text into separate memory, which can be wiped. `Buffer.from` would store a short text
+ * in a shared pool, where it stays readable.
  */
 export function ownBytes(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text, encoding))
@@ -128,7 +142,7 @@ export function ownBytes(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): Bu
   return bytes
 }
 
-/** Uses the bytes of a text, and wipes them. */
+/** Passes the bytes of a text to `use`, then wipes them. */
 export function withBytes<Value>(text: string, use: (bytes: Buffer) => Value): Value {
   const bytes = ownBytes(text)
   try {

@@ -15,15 +15,17 @@ import { EnclaveError } from './errors.js'
 export interface LimitsOptions {
   /** The longest timeout that a request may ask for. @default 10000 */
   readonly maxTimeout?: number
-  /** The timeout of a request that names none. @default 5000, or `maxTimeout` if that is less */
+  /**
+   * The timeout of a request that does not set one. @default 5000, or `maxTimeout` if that is less
+   */
   readonly defaultTimeout?: number
   /**
-   * The largest size of a request, in UTF-8: its URL, header lines, body, public values and root
-   * certificates together. With the placeholders filled, URL, header lines and body must not be
-   * larger either. @default 125000
+   * The largest size of a request in UTF-8. It counts the URL, header lines, body, public values
+   * and root certificates together. After the placeholders are filled, the URL, header lines and
+   * body must stay within the same limit. @default 125000
    */
   readonly maxRequestBytes?: number
-  /** The largest size of an answer's body, decompressed. @default 500000 */
+  /** The largest size of an answer's body after decompression. @default 500000 */
   readonly maxResponseBytes?: number
 }
 
@@ -35,8 +37,8 @@ const schema = {
 } satisfies Schema<LimitsOptions>
 
 /**
- * Rejects requests that are too large and ends those that take too long. The timeout counts from
- * when the caller made the request.
+ * Rejects requests that are too large, and ends requests that take too long. The timeout starts
+ * when the caller makes the request.
  */
 export function limits(options?: LimitsOptions): EnclavePlugin {
   const given = readOptions('limits', options, schema, 'limits.')
@@ -55,7 +57,7 @@ export function limits(options?: LimitsOptions): EnclavePlugin {
         if (size > maxRequestBytes)
           throw tooMuch(`the request must be at most ${maxRequestBytes} bytes, not ${size}`)
 
-        // The caller's clock may be ahead.
+        // The caller's clock may be ahead, so the difference may be negative.
         const elapsed = Math.max(0, Date.now() - call.startedAt)
         if (elapsed >= timeout) throw expired(timeout, elapsed)
         const life = createLifetime(call.signal)

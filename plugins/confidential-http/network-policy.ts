@@ -12,9 +12,11 @@ import { EnclaveError } from './errors.js'
 
 /** Options of `networkPolicy`. */
 export interface NetworkPolicyOptions {
-  /** Whether `http:` URLs are allowed, which are not encrypted on the way. @default false */
+  /**
+   * Whether `http:` URLs are allowed. Such requests are not encrypted on the way. @default false
+   */
   readonly http?: boolean
-  /** The allowed ports of public addresses. @default [80, 443] */
+  /** The ports that are allowed for public addresses. @default [80, 443] */
   readonly ports?: readonly number[]
   /** Whether this machine's own addresses are allowed, on any port. @default false */
   readonly loopback?: boolean
@@ -36,8 +38,8 @@ function checkPorts(field: string, given: unknown): readonly number[] {
 }
 
 /**
- * By default allows requests to public addresses over HTTPS only. It checks every address that DNS
- * answers for a name, and not the name.
+ * Limits where requests may go. By default only public addresses over HTTPS are allowed. The policy
+ * checks every address that DNS returns for a name, not the name.
  */
 export function networkPolicy(options?: NetworkPolicyOptions): EnclavePlugin {
   const { http, ports, loopback, privateNetworks } = readOptions(
@@ -85,9 +87,9 @@ function blocked(rule: string): EnclaveError {
 type Network = 'public' | 'loopback' | 'private' | 'special'
 
 /**
- * Special-purpose addresses by the registries of IANA (RFC 6890): none of them is a server on the
- * internet. IPv4 and IPv6 have separate lists, because a BlockList matches an IPv4 address against
- * the IPv6 subnets that embed it.
+ * The special-purpose IPv4 addresses in the registries of IANA (RFC 6890). No public server has
+ * such an address. IPv4 and IPv6 have separate lists, because a BlockList also matches an IPv4
+ * address against IPv6 subnets that embed IPv4 addresses.
  */
 const ipv4: readonly (readonly [Network, BlockList])[] = [
   ['loopback', listOf('127.0.0.0/8')],
@@ -103,8 +105,8 @@ const ipv4: readonly (readonly [Network, BlockList])[] = [
 ]
 
 /**
- * Special are all addresses but global unicast, and of that, documentation and what embeds IPv4
- * addresses.
+ * The special IPv6 addresses. These are all addresses outside global unicast. Within global
+ * unicast, they are the addresses for documentation and the addresses that embed IPv4 addresses.
  */
 const ipv6: readonly (readonly [Network, BlockList])[] = [
   ['loopback', listOf('::1/128')],
@@ -126,7 +128,7 @@ function networkOf(address: string): Network {
   return lists.find(([, list]) => list.check(bare, family))?.[0] ?? 'public'
 }
 
-/** A list of subnets, separated by spaces. */
+/** Makes a BlockList from subnets that are separated by spaces. */
 function listOf(...lines: readonly string[]): BlockList {
   const list = new BlockList()
   for (const subnet of lines.join(' ').split(' ')) {

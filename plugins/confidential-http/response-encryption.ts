@@ -16,22 +16,23 @@ import { EnclaveError } from './errors.js'
 const nodeCrypto = nativeCrypto as WebCrypto
 
 /**
- * The secret that holds the caller's AES key, as 64 hexadecimal digits. It fills no placeholder.
+ * The name of the secret that contains the caller's AES key, as 64 hexadecimal digits. This secret
+ * fills no placeholder.
  */
 export const AES_KEY_SECRET = 'san_marino_aes_gcm_encryption_key'
 
 /** Options of `responseEncryption`. */
 export interface ResponseEncryptionOptions {
-  /** The vault's master public key, for answers to requests that list no AES key. */
+  /** The vault's master public key. It encrypts the answers to requests that list no AES key. */
   readonly publicKey: PublicKey
 }
 
 /**
- * Encrypts the body of the answer if the request asks for it (`encryptOutput`): with AES-256-GCM
- * under the secret `san_marino_aes_gcm_encryption_key` if the request lists it, else with TDH2
- * under the vault's master public key. Status and headers stay readable, and the body that the API
- * sent is wiped; the key's body is bound to status and request if the request says so
- * (`outputLayout`). TDH2 encrypts answers of at most 768000 bytes.
+ * Encrypts the body of the answer if the request asks for it (`encryptOutput`). If the request
+ * lists the secret `san_marino_aes_gcm_encryption_key`, this is AES-256-GCM under that secret.
+ * Otherwise it is TDH2 under the vault's master public key. Status and headers stay readable. The
+ * plain body is wiped. A body encrypted with AES is bound to its status and request if the request
+ * asks for it (`outputLayout`). TDH2 encrypts bodies of at most 768000 bytes.
  */
 export function responseEncryption(options: ResponseEncryptionOptions): EnclavePlugin {
   const { publicKey } = readOptions('responseEncryption', options, {
@@ -88,30 +89,30 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
  *     n bytes    ciphertext, as long as the body
  *     16 bytes   tag
  *
- * The layout `bound-v1` has 8 bytes before these: the letters SLBOUND and the version, 1. Its
- * associated data are not in it: who opens it has to know them.
+ * The layout `bound-v1` has 8 more bytes at the beginning: the letters SLBOUND and the version, 1.
+ * Its associated data are not sent, so the recipient must already know them:
  *
  *     8 bytes    as above
  *     4 bytes    the HTTP status, the highest byte first
  *     n bytes    the id of the request, in UTF-8
  *
- * So it opens only as the answer to that request and with that status, and not as a body in the
- * reference's layout, which has no associated data; nor does one in that layout open as this.
+ * So a bound body opens only as the answer to its own request and with its own status. The two
+ * layouts are not interchangeable, because the layout of the reference has no associated data.
  */
 
-/** The name of the layout that is bound to a status and a request. */
+/** The name of the layout whose bodies are bound to a status and a request. */
 export const BOUND_LAYOUT = 'bound-v1'
 
 const HEAD: Bytes = Uint8Array.from([...new TextEncoder().encode('SLBOUND'), 1])
 
-/** How a body is sealed. */
+/** Options for encrypting or decrypting a body. */
 export interface BodyOptions {
   /**
-   * What the body is bound to, in the layout `bound-v1`. @default nothing: the layout is the
-   * reference's
+   * The request and the status that the body is bound to. If given, the layout is `bound-v1`.
+   * @default nothing: the layout is the reference's
    */
   readonly binding?: { readonly requestId: string; readonly status: number } | undefined
-  /** @default @peculiar/webcrypto */
+  /** The provider that encrypts or decrypts. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto | undefined
 }
 
@@ -136,8 +137,8 @@ export async function sealBody(
 }
 
 /**
- * Decrypts the bytes that `sealBody` returns. Throws EnclaveError, code `ENCRYPTION`, for another
- * key, binding or layout.
+ * Decrypts the bytes that `sealBody` returns. Throws EnclaveError with the code `ENCRYPTION` if the
+ * key, the binding or the layout is a different one.
  */
 export async function openBody(
   key: Uint8Array,

@@ -4,17 +4,20 @@ import type { EnclavePlugin } from './call.js'
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const MAX_CERTIFICATES = 64
-/** So many different texts stay read: a workflow names the same ones with each request. */
+/** How many parsed texts are cached. A workflow sends the same certificates with every request. */
 const CACHED = 32
 
 /**
- * Lets a request bring the root certificates that verify the external server. For that request they
- * replace the platform's, so a server that they do not verify is rejected.
+ * Lets a request bring its own root certificates. For that request they replace the platform's root
+ * certificates. A server whose certificate they do not verify is rejected.
  */
 export function rootCertificates(): EnclavePlugin {
   const cache = new Map<string, readonly string[]>()
 
-  /** The same array for the same text, by which the wire knows what it has prepared. */
+  /**
+   * Parses certificates. Returns the same array for the same text, so that the wire can reuse the
+   * TLS context that it has prepared for this array.
+   */
   function read(pem: string): readonly string[] {
     const certificates = cache.get(pem) ?? readPem(pem)
     cache.delete(pem)

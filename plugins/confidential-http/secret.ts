@@ -13,27 +13,30 @@ import { VaultError } from './errors.js'
 
 /** The full name of a secret. */
 export interface SecretName {
-  /** An address, as 40 hexadecimal digits. */
+  /** The address of the owner, as 40 hexadecimal digits. */
   readonly owner: string
-  /** A group of names, 1 to 64 bytes: `main` unless another is given. */
+  /** The namespace of the secret, 1 to 64 bytes. It is `main` unless another is given. */
   readonly namespace: string
   /** The name of the secret, 1 to 64 bytes. */
   readonly key: string
 }
 
-/** The name of a secret; the namespace defaults to main, the owner to that of the vault. */
+/**
+ * The name of a secret. The namespace defaults to `main`, and the owner defaults to the owner of
+ * the vault.
+ */
 export interface SecretRef {
   /** The name of the secret, 1 to 64 bytes. */
   readonly key: string
-  /** A group of names, 1 to 64 bytes. @default 'main' */
+  /** The namespace of the secret, 1 to 64 bytes. @default 'main' */
   readonly namespace?: string
-  /** An address: 40 hexadecimal digits of either case, with or without 0x. */
+  /** The address of the owner: 40 hexadecimal digits in upper or lower case, with or without 0x. */
   readonly owner?: string
 }
 
 const MAX_LENGTH = 64
 
-/** The full name of a secret in its normal form. */
+/** Checks the name of a secret, and returns the full name in its normal form. */
 export function checkName(name: SecretRef, defaultOwner?: string): SecretName {
   if (typeof name !== 'object' || name === null)
     throw new ValidationError('name must be an object with key, namespace and owner')
@@ -44,22 +47,23 @@ export function checkName(name: SecretRef, defaultOwner?: string): SecretName {
   }
 }
 
-/** A namespace; main if none or an empty one is given. */
+/** Checks a namespace. Returns `main` for an absent or empty namespace. */
 export function checkNamespace(namespace: string | undefined): string {
   return namespace === undefined || namespace === '' ? 'main' : checkWord('namespace', namespace)
 }
 
-/** An address as 40 lower-case hexadecimal digits. */
+/** Checks an address, and returns it as 40 lower-case hexadecimal digits. */
 export function checkOwner(field: string, owner: unknown): string {
   const [, digits] = /^(?:0x)?([0-9a-f]{40})$/i.exec(typeof owner === 'string' ? owner : '') ?? []
   if (digits === undefined)
     throw new ValidationError(`${field} must be an address: 40 hexadecimal digits`)
-  // The label of this address is the one of encrypted responses, which anybody may have decrypted.
+  // The zero address has the same label as encrypted responses, which anybody may ask the vault to
+  // decrypt.
   if (/^0+$/.test(digits)) throw new ValidationError(`${field} must not be the zero address`)
   return digits.toLowerCase()
 }
 
-/** A random address, without a key. */
+/** Returns a random address. Nobody has a key for it. */
 export function randomOwner(): string {
   return randomBytes(20).toString('hex')
 }
@@ -74,65 +78,69 @@ function checkWord(field: string, word: unknown): string {
   return word
 }
 
-/** The name of a secret in messages. */
+/** Formats the name of a secret for messages. */
 export function formatName({ owner, namespace, key }: SecretName): string {
   return `0x${owner}::${namespace}::${key}`
 }
 
 /**
- * The file name of a key or namespace, which differs from others in more than case and is not
- * reserved on any system. Names have no '-', so it marks the changed characters.
+ * Converts a key or namespace to a file name. Different names get file names that differ in more
+ * than case. No file name is reserved on any system. A '-' marks each change, because names never
+ * contain one.
  */
 export function fileNameOf(word: string): string {
   const lower = word.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
   return /^(con|prn|aux|nul|com\d|lpt\d)$/.test(lower) ? `${lower}-` : lower
 }
 
-/** Where a secret may go. */
+/** The policy of a secret, which says where the secret may go. */
 export interface SecretPolicy {
   /**
-   * The hosts: `api.example.com`, or `.example.com` for all below it; with a port, as
-   * `api.example.com:8443`, only on that.
+   * The allowed hosts. `api.example.com` is one host, and `.example.com` is every host below it. A
+   * host with a port, such as `api.example.com:8443`, allows only that port.
    */
   readonly hosts: readonly string[]
-  /** The methods: those that are registered with IANA. @default every method */
+  /** The allowed methods. Each must be registered with IANA. @default every method */
   readonly methods?: readonly string[]
   /**
-   * The paths: `/v1/accounts`, or `/v1/accounts/*` for all below it, upper and lower case as they
-   * are. @default every path
+   * The allowed paths. `/v1/accounts` is one path, and `/v1/accounts/*` is every path below it.
+   * Case matters. @default every path
    */
   readonly paths?: readonly string[]
   /**
-   * Where in the request: `body`, `header`, or `header:authorization` for that one. @default body
-   * and headers
+   * The allowed places in the request: `body`, `header` for every header, or `header:authorization`
+   * for that header only. @default body and headers
    */
   readonly in?: readonly string[]
   /**
-   * Whether the request may bring its own root certificates. Who brings them and sits on the way to
-   * the host can be the host.
+   * Whether the request may bring its own root certificates. An attacker who brings them and
+   * controls the network can impersonate the host.
    * @default false
    */
   readonly customRoots?: boolean
 }
 
-/** Where a secret may go: `anywhere` has to be said. */
+/** The policy of a secret. A secret without limits needs an explicit `anywhere`. */
 export type SecretUse = SecretPolicy | 'anywhere'
 
-/** A place that a secret is put into. */
+/** A target that a secret is checked against: the request and the place in it. */
 export interface SecretTarget {
   /** The HTTP method of the request. */
   readonly method: string
-  /** Where the request goes. */
+  /** The URL that the request goes to. */
   readonly url: string
-  /** `body`, or the name of a header behind `header:`; absent where the place is not looked at. */
+  /**
+   * The place in the request: `body`, or `header:` and the name of a header. Absent if the place is
+   * not checked.
+   */
   readonly place?: string
   /** Whether the request brings its own root certificates. */
   readonly hasCustomRoots: boolean
-  /** The names of its headers; absent where they are not looked at. */
+  /** The names of the request's headers. Absent if the headers are not checked. */
   readonly headers?: readonly string[]
 }
 
-/** The methods of the IANA registry that an enclave sends. */
+/** The methods that an enclave sends, from the IANA registry. */
 const METHODS: readonly string[] = [
   ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'],
   ...['ACL', 'BASELINE-CONTROL', 'BIND', 'CHECKIN', 'CHECKOUT', 'COPY', 'LABEL', 'LINK', 'LOCK'],
@@ -141,15 +149,15 @@ const METHODS: readonly string[] = [
   ...['UNLINK', 'UNLOCK', 'UPDATE', 'UPDATEREDIRECTREF', 'VERSION-CONTROL'],
 ]
 
-/** Headers by which some servers take another method or path than that of the request line. */
+/** Headers that make some servers use another method or path than the request line has. */
 const METHOD_HEADERS = ['x-http-method', 'x-http-method-override', 'x-method-override']
 const PATH_HEADERS = ['x-original-url', 'x-override-url', 'x-rewrite-url']
 
 /*
- * What is encrypted of a secret that has a policy: 4 bytes, of which the first is in no text; the
- * length of the policy, 2 bytes; the policy, as JSON; the value. The encryption authenticates all,
- * and only an enclave can open it. Without these 4 bytes it is a value alone, as vaults of the
- * reference have it.
+ * The plaintext of a secret with a policy has four parts. They are 4 magic bytes, the length of the
+ * policy (2 bytes), the policy as JSON, and the value. The first magic byte never occurs in UTF-8
+ * text. The encryption authenticates all parts, and only an enclave can decrypt them. A plaintext
+ * without the magic bytes is only a value, as in vaults of the reference.
  */
 const MAGIC: readonly number[] = [0xff, 0x53, 0x50, 1]
 const HEAD = MAGIC.length + 2
@@ -157,9 +165,8 @@ const HEAD = MAGIC.length + 2
 const HOST = /^(\.?)((?:[a-z0-9_-]+\.)*[a-z0-9_-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?$/
 
 /**
- * Checks a policy, and returns it in its normal form. `isPublicSuffix` says below which names
- * anybody can have a host: whoever stores a secret gives it, and a policy that was stored is read
- * without it.
+ * Checks a policy, and returns it in its normal form. `isPublicSuffix` tells whether anybody can
+ * have a host below a name. Pass it when a secret is stored. A stored policy is read without it.
  */
 export function checkUse(
   field: string,
@@ -179,7 +186,7 @@ export function checkUse(
   return customRoots === true ? { ...policy, customRoots } : policy
 }
 
-/** The rule of a list that names at least one. */
+/** Makes the option rule for a list with at least one entry. */
 function listOf(check: (field: string, text: string) => string): Rule<readonly string[]> {
   return function checkList(field, given) {
     if (!Array.isArray(given) || given.length === 0)
@@ -231,8 +238,8 @@ function checkPlace(field: string, given: string): string {
 }
 
 /**
- * Whether a value has the shape of a policy, and can be shown: it may break rules that are newer
- * than it.
+ * Tells whether a value has the shape of a policy, so that it can be shown. An old policy may break
+ * newer rules.
  */
 export function isUse(value: unknown): value is SecretUse {
   if (value === 'anywhere') return true
@@ -243,7 +250,7 @@ export function isUse(value: unknown): value is SecretUse {
   return [hosts, methods, paths, places].every(isList) && (customRoots ?? true) === true
 }
 
-/** The bytes to encrypt of a value with its policy. */
+/** Joins a policy and a value to the bytes to encrypt. */
 export function withUse(use: SecretUse, value: Uint8Array): Uint8Array {
   const policy = new TextEncoder().encode(JSON.stringify(use))
   const bytes = new Uint8Array(HEAD + policy.length + value.length)
@@ -256,14 +263,15 @@ export function withUse(use: SecretUse, value: Uint8Array): Uint8Array {
 
 /** A decrypted secret. */
 export interface OpenedSecret {
-  /** Absent where the secret was stored without a policy. */
+  /** The policy. Absent if the secret was stored without one. */
   readonly use?: SecretUse
-  /** A view of the given bytes. */
+  /** The value, as a view of the given bytes. */
   readonly value: Uint8Array
 }
 
 /**
- * Reads what was encrypted of a secret. Throws VaultError where it has a policy that can't be read.
+ * Splits the decrypted bytes of a secret into policy and value. Throws VaultError if the policy
+ * can't be read.
  */
 export function readUse(bytes: Uint8Array): OpenedSecret {
   if (bytes[0] !== MAGIC[0]) return { value: bytes }
@@ -275,13 +283,16 @@ export function readUse(bytes: Uint8Array): OpenedSecret {
     const use = JSON.parse(new TextDecoder().decode(bytes.subarray(HEAD, HEAD + length)))
     return { use: checkUse('policy', use), value: bytes.subarray(HEAD + length) }
   } catch (thrown) {
-    // No cause: that of JSON.parse would show the policy.
+    // No cause is set, because an error of JSON.parse would show the policy.
     const why = thrown instanceof ValidationError ? `: ${thrown.message}` : ''
     throw new VaultError(`it has a policy that this version can not read${why}`)
   }
 }
 
-/** The rule that keeps a secret from a place; undefined if it may go there. */
+/**
+ * Returns the rule that forbids a secret to go to a target. Returns undefined if the secret may go
+ * there.
+ */
 export function findViolation(use: SecretUse, target: SecretTarget): string | undefined {
   if (use === 'anywhere') return undefined
   const { protocol, hostname, port, pathname } = new URL(target.url)
@@ -318,19 +329,19 @@ function isHost(named: string, { hostname, port }: { hostname: string; port: str
 }
 
 /**
- * The characters of a path that has one reading: a semicolon begins parameters for some servers,
- * and ends nothing for others.
+ * Matches a path that every server reads in the same way. A semicolon is not allowed, because it
+ * starts parameters for some servers and not for others.
  */
 const PATH = /^\/(?:[A-Za-z0-9\-._~!$&'()*+,=:@/]|%[0-9A-Fa-f]{2})*$/
 /**
- * What may be encoded: nothing that a server which decodes before, or twice, takes for a separator,
- * a dot or an encoding.
+ * Matches characters that may be percent-encoded. Some servers decode a path early or twice. So no
+ * character may decode to a separator, a dot or another encoding.
  */
 const ENCODED = /^[ !$&'()*+,=:@\-_~\p{L}\p{Nd}]*$/u
 
 /**
- * The decoded text of a path; undefined for one that servers on the way may read in different ways,
- * as they decode, collapse and resolve it at different times.
+ * Decodes a path. Returns undefined if servers may read the path in different ways, because they
+ * decode, collapse and resolve it at different times.
  */
 function readPath(path: string): string | undefined {
   if (!PATH.test(path)) return undefined
@@ -339,7 +350,7 @@ function readPath(path: string): string | undefined {
       if (!ENCODED.test(decodeURIComponent(encoded))) return undefined
     const text = decodeURIComponent(path)
     const [, ...segments] = text.split('/')
-    // Some file systems drop dots and spaces at the end, so that `.. ` is `..`.
+    // Some file systems drop dots and spaces at the end of a name, so they read `.. ` as `..`.
     const isPlain = segments.every(
       (each, at) => !/[. ]$/.test(each) && (each !== '' || at === segments.length - 1),
     )
@@ -349,7 +360,10 @@ function readPath(path: string): string | undefined {
   }
 }
 
-/** Reads a path of a policy: its text, and whether it stands for all that begins so. */
+/**
+ * Reads a path of a policy. Returns its text, and whether it stands for every path with this
+ * prefix.
+ */
 function readPattern(named: string): {
   readonly text: string | undefined
   readonly isPrefix: boolean

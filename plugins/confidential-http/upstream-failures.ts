@@ -1,7 +1,10 @@
 import { type ErrorCode, isStreamsError } from '../../core/errors.js'
 import type { EnclavePlugin } from './call.js'
 
-/** The answers for requests that never reached the external server, or that it did not answer. */
+/**
+ * The answers to requests that failed: the request never reached the external server, or the server
+ * did not answer.
+ */
 const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: string] } = {
   POLICY: [400, 'upstream request blocked by enclave network policy'],
   UPSTREAM_HOST: [502, 'upstream host unreachable'],
@@ -11,8 +14,8 @@ const answers: { readonly [Code in ErrorCode]?: readonly [status: number, body: 
 }
 
 /**
- * Converts failures on the way to the external server to answers, with the statuses and texts of
- * the service.
+ * Converts network failures into answers with a status and a text. These are the statuses and texts
+ * that the service uses.
  */
 export function upstreamFailures(): EnclavePlugin {
   return {

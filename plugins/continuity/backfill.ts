@@ -8,39 +8,62 @@ import type { Report } from '../../report/report.js'
 import { type Interval, isIn } from '../../report/seen-times.js'
 import { type FeedHistory, INTERVAL, type Range } from './feed-history.js'
 
-/** Reports on a page: the most that the service puts on one. */
+/** Reports requested for a page: the most that the service returns. */
 const PAGE = 100
-/** Requests at a time: they leave room in the rate limit for the user's own. */
+/**
+ * How many requests run at the same time. The limit leaves room in the service's rate limit for the
+ * user's own requests.
+ */
 const REQUESTS = 4
-/** Milliseconds after which a request without an answer lets others begin. */
+/** Milliseconds after which a request without an answer no longer holds up other requests. */
 const MAX_PERMIT = 5000
-/** Milliseconds after which a request without an answer has failed. */
+/** Milliseconds after which a request without an answer counts as failed. */
 const MAX_REQUEST = 15_000
-/** Milliseconds of failed requests, while a connection was open, after which a range is given up. */
+/**
+ * A range is given up after requests have failed for this many milliseconds while a connection was
+ * open.
+ */
 const UNANSWERED = 60_000
-/** The same, where the service has us wait. */
+/** The same limit in milliseconds, if the service asks us to wait (`Retry-After`). */
 const MAX_UNANSWERED = 300_000
-/** Milliseconds after the first failure until the next request, doubled after each further failure. */
+/**
+ * Milliseconds from the first failure to the next request. Each further failure doubles the delay.
+ */
 const DELAY = 1000
-/** The longest of these delays, in milliseconds. */
+/** The longest delay after a failure, in milliseconds. */
 const MAX_DELAY = 60_000
-/** Milliseconds for which the service may ask us to wait. */
+/** The longest wait that the service may ask for (`Retry-After`), in milliseconds. */
 const MAX_RETRY_AFTER = 3_600_000
-/** Milliseconds after which a report that the service has, and no connection has brought, is overdue. */
+/**
+ * A report that the service has is overdue if no connection has delivered it within this many
+ * milliseconds.
+ */
 const OVERDUE = 5000
-/** Seconds before the present in which the newest report is looked for first, where more than a page is missing. */
+/**
+ * If more than a page is missing, the newest report is first looked for in this many seconds before
+ * the present.
+ */
 const FIRST_BACK = 10
-/** The factor by which that time grows while no report is found in it. */
+/** Each time the search finds no report, it goes further back by this factor. */
 const GROWTH = 8
-/** Milliseconds from one reset of connections to the next: other feeds of theirs are stale as well. */
+/**
+ * Milliseconds between two resets of connections: all feeds of a half-open connection are stale,
+ * and each would cause a reset.
+ */
 const RESET_INTERVAL = 30_000
-/** Pages that wait for a permit before feeds are asked for together. */
+/** Once this many pages wait for a permit, feeds are requested together. */
 const WAITING = 16
-/** Feeds of one bulk request, for the length of its URL. */
+/** The most feeds in one bulk request, which bounds the length of its URL. */
 const MOST_FEEDS = 100
-/** Milliseconds in which feeds gather for a bulk request, at least: more of them join while it waits for its turn. */
+/**
+ * A bulk request waits at least this many milliseconds for feeds to join it. More feeds join while
+ * it waits for a permit.
+ */
 const GATHERING = 25
-/** Seconds of a range that a page covers better: it holds 100 reports, a bulk request one of each feed. */
+/**
+ * From this width in seconds on, a range is fetched by pages and not by a bulk request. A page
+ * holds 100 reports of a feed. A bulk request returns one report of each feed.
+ */
 const MAX_WIDTH = 60
 
 /** A feed that waits for a bulk request. */
@@ -52,19 +75,19 @@ interface Member {
 /** Fetches the missing reports of a stream, and injects them. */
 export class Backfill {
   readonly #scope: StreamScope
-  /** Milliseconds of a feed's time in which reports are fetched, back from the end of a range. */
+  /** How far back from the end of a range reports are fetched, in milliseconds. */
   readonly #span: number
   readonly #permits: ReturnType<typeof createSemaphore>
-  /** Bulk requests have permits of their own, so that pages don't delay what many feeds wait for. */
+  /** Bulk requests have permits of their own, so that requests for pages don't delay them. */
   readonly #bulkPermits: ReturnType<typeof createSemaphore>
-  /** Pages that wait for a permit. */
+  /** How many pages wait for a permit. */
   #waiting = 0
-  /** Feeds that wait for a bulk request, by the time that it asks for. */
+  /** Feeds that wait for a bulk request, grouped by the time of the requested reports. */
   readonly #groups = new Map<number, Member[]>()
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
-  /** Whether an `error` event has said that no request can be sent. */
+  /** Whether an `error` event has reported that no request can be sent. */
   #isReported = false
-  /** When connections may be reset again. */
+  /** When connections may be reset again, by `performance.now`. */
   #nextReset = 0
 
   constructor(scope: StreamScope, span: number) {
@@ -75,7 +98,10 @@ export class Backfill {
     scope.defer(() => this.#timers.forEach(clearTimeout))
   }
 
-  /** Asks the service for every range of a feed that is due, and injects the answers. Resolves with whether the ranges may have changed. */
+  /**
+   * Asks the service for every range of the feed that is due, and injects the answers. Resolves
+   * with true if the ranges may have changed.
+   */
   async ask(feed: FeedHistory): Promise<boolean> {
     const begun = performance.now()
     this.#giveUpUnanswered(feed)
@@ -100,12 +126,13 @@ export class Backfill {
     return !this.#scope.signal.aborted && !feed.isOver
   }
 
-  /** Asks for all ranges that are due, from the earliest on. */
+  /** Requests all ranges that are due, in ascending order. */
   async #askAll(feed: FeedHistory, due: readonly Range[], begun: number): Promise<void> {
     const [first] = due
     if (due.length === 1 && first !== undefined && this.#isForBulk(feed, first)) {
       const isFound = await abortable(this.#joinBulk(feed, first.to), this.#scope.signal)
-      // A report that is dated in the future is found, and its range stays as it is.
+      // If the report that was found is dated in the future, its range stays open, and its pages
+      // are read.
       if ((isFound && !feed.ranges.includes(first)) || feed.isOver) return
     }
     const pages: Interval[] = []
@@ -121,7 +148,7 @@ export class Backfill {
         }
       }
     } finally {
-      // A page that failed says nothing against those before it.
+      // If a page fails, the pages before it still count.
       if (this.#isOpen(feed)) settle(feed, pages, begun)
     }
   }
@@ -138,7 +165,10 @@ export class Backfill {
     })
   }
 
-  /** Reads the next page of a range, and delivers its reports. Returns the end of the interval that pages have shown now. */
+  /**
+   * Reads the next page of a range, and delivers its reports. Returns the end of the interval that
+   * the pages read so far cover.
+   */
   async #readPage(
     feed: FeedHistory,
     range: Range,
@@ -149,7 +179,7 @@ export class Backfill {
     if (feed.isOver) return before
     const isLast = range.isAbove && reports.length < PAGE
     const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
-    // By the clock of the client: the clock of a feed that is ahead may be wrong.
+    // Use the client's clock: the clock of a feed that is ahead may be wrong.
     const present = Math.floor(feed.present - feed.lead)
     const newest = Math.min(range.to, last ?? range.to, present)
     const oldest = newest + 1 - Math.ceil(feed.units(this.#span))
@@ -164,22 +194,24 @@ export class Backfill {
       return oldest - 1
     }
     const to = times.at(-1) ?? Number.POSITIVE_INFINITY
-    // A partial page shows no interval whole.
+    // A partial page may lack reports, so it covers no interval.
     const shown = { from, to: reports.isPartial ? from - 1 : to }
     feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
-    // A missing report that can't be delivered is announced, whatever a later report claims.
+    // Refute the claims of later reports first: then a missing report that can't be delivered is
+    // announced.
     for (const time of missing) feed.refute(time, shown)
     await this.#deliver(feed, wanted).finally(() => {
       feed.shown = undefined
     })
     if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
     if (range.isAbove) this.#resetHalfOpen(feed, wanted)
-    // A full page shows nothing beyond its last report that proved to be right: the time of another may be wrong.
+    // A full page covers the time up to the last of its reports that was accepted: a later report
+    // on the page may have a wrong time.
     return reports.length < PAGE ? to : (times.findLast(time => seen.has(time)) ?? to)
   }
 
-  /** Resets the connections of a stale feed, if they have not brought these reports. */
+  /** Resets the connections of a stale feed if they have not delivered these reports. */
   #resetHalfOpen(feed: FeedHistory, reports: readonly Report[]): void {
     if (reports.length === 0 || feed.above?.stale === undefined) return
     const overdue = feed.present - feed.units(OVERDUE)
@@ -190,7 +222,10 @@ export class Backfill {
     this.#scope.connections.reset([feed.seen.feedID])
   }
 
-  /** Asks for the reports after the newest, and delivers the last of them; an earlier one where that is refused. */
+  /**
+   * Fetches the reports after the newest, and delivers the last of them. If a report is refused,
+   * the report before it is delivered instead.
+   */
   async #askNewest(feed: FeedHistory, begun: number): Promise<void> {
     const { seen } = feed
     const reports = await this.#fetchNewest(feed)
@@ -204,7 +239,11 @@ export class Backfill {
     for (const range of [...feed.ranges]) if (feed.isAnswered(range, begun)) feed.close(range)
   }
 
-  /** The reports after the newest one; of more than a page those before the present, as far back as there are any. */
+  /**
+   * Fetches the reports after the newest one. If there is more than a page of them, returns the
+   * latest of them. For these it looks further and further back from the present until it finds
+   * some.
+   */
   async #fetchNewest(feed: FeedHistory): Promise<readonly Report[]> {
     let reports = await this.#fetchPage(feed, feed.seen.newest + 1)
     for (let back = FIRST_BACK; reports.length >= PAGE; back *= GROWTH) {
@@ -229,7 +268,7 @@ export class Backfill {
       const { observationsTimestamp: time } = report
       try {
         await this.#scope.inject(report)
-        // A report that a plugin has dropped is not missing.
+        // If a plugin has dropped the report, it is not missing.
         if (!feed.isOver && !feed.seen.has(time)) feed.place(report)
       } catch (thrown) {
         if (isStreamsError(thrown) && thrown.isRetryable) failure = thrown
@@ -246,12 +285,18 @@ export class Backfill {
     if (failure !== undefined) throw failure
   }
 
-  /** Whether many feeds wait, and the range lacks one report that the next one names: a bulk request fetches that of all. */
+  /**
+   * Whether a bulk request is better: many feeds wait, and the range is short and ends at a report
+   * that a later report names. One bulk request then fetches that report for each of the feeds.
+   */
   #isForBulk({ seen }: FeedHistory, { digest, from, to }: Range): boolean {
     return this.#waiting >= WAITING && digest !== undefined && to - from < MAX_WIDTH * seen.second
   }
 
-  /** Waits for the bulk request of a time. Resolves with whether the feed's report of that time was delivered. */
+  /**
+   * Waits for the bulk request of a time. Resolves with whether the feed's report of that time was
+   * delivered.
+   */
   #joinBulk(feed: FeedHistory, time: number): Promise<boolean> {
     return new Promise(settle => {
       const members = this.#groups.get(time) ?? []
@@ -272,7 +317,7 @@ export class Backfill {
     const send = (limited: AbortSignal): Promise<readonly Report[]> => {
       const group = this.#groups.get(time) ?? []
       members = group.splice(0, MOST_FEEDS)
-      // The feeds that are left get a request of their own.
+      // The remaining feeds get another request.
       if (group.length > 0) void this.#sendBulk(time)
       else this.#groups.delete(time)
       const feedIDs = members.map(({ feed }) => feed.seen.feedID)
@@ -283,14 +328,15 @@ export class Backfill {
       .run(MAX_PERMIT, () => within(MAX_REQUEST, signal, send))
       .catch(() => [])
     const settleMember = async ({ feed, settle }: Member): Promise<void> => {
-      // The service may mean the report that holds at a time, or the last before it.
+      // The service may return a report that is valid at this time but was observed earlier. Only a
+      // report of exactly this time counts.
       const found = reports.filter(
         each => each.feedID === feed.seen.feedID && each.observationsTimestamp === time,
       )
       if (!feed.isOver) await this.#deliver(feed, found).catch(() => undefined)
       settle(found.length > 0 && feed.seen.has(time))
     }
-    // A report that is verified slowly does not delay those of other feeds.
+    // A report whose verification is slow must not delay the reports of other feeds.
     await Promise.all(members.map(settleMember))
   }
 
@@ -299,7 +345,7 @@ export class Backfill {
     const now = performance.now()
     const { log, events } = this.#scope
     log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
-    // Something is wrong with the client, and stays so.
+    // A validation error means that the client can't send the request, now or later.
     if (error instanceof ValidationError && !this.#isReported) {
       this.#isReported = true
       events.emit('error', error)
@@ -317,7 +363,7 @@ export class Backfill {
 
   #giveUpUnanswered(feed: FeedHistory): void {
     const now = performance.now()
-    // While the service is unreachable, nothing is given up.
+    // While the service is unreachable, no range is given up.
     if (this.#scope.connections.open === 0) feed.keepUnanswered()
     for (const range of [...feed.ranges]) {
       if (range.giveUpAt === undefined || range.giveUpAt > now) continue
@@ -327,7 +373,10 @@ export class Backfill {
   }
 }
 
-/** The pages that were asked for have shown all that the service stores of these intervals. */
+/**
+ * Counts an answer for each range that these pages cover. Closes a range after its last request,
+ * and announces it if reports are certainly missing.
+ */
 function settle(feed: FeedHistory, pages: readonly Interval[], begun: number): void {
   for (const range of [...feed.ranges]) {
     const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
@@ -338,19 +387,23 @@ function settle(feed: FeedHistory, pages: readonly Interval[], begun: number): v
   }
 }
 
-/** Whether a report of a page has not been seen, or differs from the one that has. */
+/**
+ * Whether to deliver a report of a page: it is new, or it differs from the report seen at its time.
+ */
 function isWanted({ seen, ranges }: FeedHistory, range: Range, report: Report): boolean {
   const { observationsTimestamp: time } = report
   if (!seen.has(time)) {
     if (range.isAbove || ranges.some(each => isIn(each, time))) return true
-    // The stream will deliver a report that is newer than all that was seen.
+    // The stream will deliver a report that is newer than all reports seen.
     return time < seen.newest && time > (seen.cursor ?? -1)
   }
   const first = seen.cached(time)
   return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
 }
 
-/** Does work that ends with a signal, and after so many milliseconds. */
+/**
+ * Calls `work` with a signal that aborts when the given signal aborts, or after `ms` milliseconds.
+ */
 async function within<Result>(
   ms: number,
   signal: AbortSignal,

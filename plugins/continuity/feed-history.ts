@@ -3,96 +3,146 @@ import type { Gap, GapCause } from '../../report/gaps.js'
 import type { Report } from '../../report/report.js'
 import { type Interval, isIn, LONGEST_RANGE, type SeenTimes } from '../../report/seen-times.js'
 
-/** A range of a feed's time in which reports may be missing: the service is asked for it. */
+/**
+ * A range of a feed's time in which reports may be missing. The service is asked for the reports.
+ */
 export interface Range extends Interval {
   /**
-   * The config digest of the report that names a predecessor at the end of the range; empty for a report that the service
-   * has; undefined where it is only possible that reports are missing.
+   * - The config digest of the report that names a predecessor at the end of the range.
+   * - Empty if the service is known to have a report in the range.
+   * - Undefined if no report is known to be missing.
    */
   digest: string | undefined
-  /** Whether the range came after the newest report: a newer report says itself what is missing before it. */
+  /**
+   * Whether the range begins after the newest report. A newer live report closes such a range,
+   * because that report names its own predecessor.
+   */
   readonly isAbove: boolean
-  /** When the range was opened, by `performance.now`, as all times below. */
+  /** When the range was opened. This time and the times below are values of `performance.now`. */
   readonly openedAt: number
-  /** The last request comes no earlier: the service may store late what was published at the end of the range. */
+  /**
+   * The earliest time of the last request: the service may store the reports at the end of the
+   * range late.
+   */
   lastAt: number
   /** When the next request is due. */
   dueAt: number
-  /** How often the service has shown all that it stores of the range. */
+  /** How many answers of the service have covered the whole range. */
   answers: number
   /** Failed requests since the last answer. They lengthen the delay until the next request. */
   failures: number
-  /** When the first failure began, of those while a connection was open. */
+  /** When the first failed request began. Failures while no connection is open don't count. */
   failedAt?: number | undefined
-  /** When the range is given up, unless a request succeeds before. */
+  /** When the range is given up, unless a request succeeds earlier. */
   giveUpAt?: number | undefined
   /** Whether later reports wait for the range in sorted order. */
   readonly delays: boolean
 }
 
-/** The question what came after the newest report of a feed. */
+/** A scheduled request for the reports after a feed's newest report. */
 interface Above {
-  /** A report from here on answers the question. */
+  /** If a report of this time or later arrives, the request is not needed. */
   readonly from: number
   readonly dueAt: number
-  /** While the feed is stale: when the question is repeated, and the milliseconds from then to the time after that. */
+  /**
+   * Set while the feed is stale: when the request is repeated, and the milliseconds from then to
+   * the next repetition.
+   */
   readonly stale: { readonly dueAt: number; readonly interval: number } | undefined
 }
 
-/** Live reports in a row that were dated in the future, all by as much. */
+/** Consecutive live reports that are all dated in the future, by about the same time. */
 interface AheadRow {
   readonly count: number
-  /** In the unit of the feed. */
+  /** How far in the future the last of them is dated, in the unit of the feed. */
   readonly by: number
-  /** The newest time that was not in the future. */
+  /** The feed's newest time that is not in the future. */
   readonly newest: number
-  /** When the first of them came. */
+  /** When the first of them arrived, by `performance.now`. */
   readonly since: number
 }
 
-/** Milliseconds after a range has opened at which the service is asked for it: it stores most reports within a second. */
+/**
+ * The service is asked for a range this many milliseconds after the range has opened. It stores
+ * most reports within a second.
+ */
 const LOOKS = [250, 1000, 3000] as const
 /** Milliseconds by which the clocks of the service and of this machine may differ. */
 const CLOCK_TOLERANCE = 5000
-/** Milliseconds after an earlier report than the newest in which the next report should come, if the newest was dated right. */
+/**
+ * Milliseconds to wait for the next report after an out-of-order report has arrived. If the newest
+ * report is dated correctly, the next report should arrive within that time.
+ */
 const FOLLOWS = 2000
-/** Milliseconds between two requests for possible reports, and from the end of a range to its last request: the service may store that late. */
+/**
+ * Milliseconds between two requests for ranges in which no report is known to be missing. Also the
+ * milliseconds from the end of a range to its last request, since the service may need that long to
+ * store a report.
+ */
 export const INTERVAL = 10_000
-/** Milliseconds between two requests for a stale feed at first: the default of `staleAfter`. */
+/**
+ * The first interval between two requests for a stale feed, in milliseconds: the default of
+ * `staleAfter`.
+ */
 const STALE_INTERVAL = 30_000
-/** The most milliseconds between two requests for a stale feed: an idle feed must not cost many. */
+/**
+ * The longest interval between two requests for a stale feed, in milliseconds: an idle feed must
+ * not cause many requests.
+ */
 const MAX_STALE = 300_000
-/** Ranges of a feed; of more, two neighbours become one. */
+/** The most ranges of a feed. Above this number, the two earliest ranges become one. */
 const MOST_RANGES = 256
-/** Runs that the ranges of a feed may keep apart, at 100 bytes each; of more, the first range is given up. */
+/**
+ * The most runs of seen reports that a feed keeps apart because of its ranges, at 100 bytes each.
+ * Above this number, the first range is given up.
+ */
 const MOST_RUNS = 4096
-/** Gaps of a feed that are remembered: as many as there may be between the times of the feed that are. */
+/**
+ * How many gaps of a feed are remembered: as many as can lie between the feed's remembered times.
+ */
 const MOST_GAPS = 1024
-/** Named predecessors in a row that do not exist, after which the feed is known not to link. */
+/**
+ * If this many named predecessors in a row do not exist, the feed's reports are known not to name
+ * their predecessors.
+ */
 const MOST_UNFOUNDED = 3
-/** Live reports in a row dated in the future, after which the feed may go by them. */
+/**
+ * After this many consecutive live reports dated in the future, the feed's own clock may define its
+ * present.
+ */
 const MOST_AHEAD = 5
-/** Milliseconds that such a row must last: a clock that steps for a moment moves no feed. */
+/**
+ * Milliseconds that such a row of reports must last, so that a clock that is wrong for a moment
+ * does not move the feed's present.
+ */
 const AHEAD_FOR = 30_000
-/** Digits of a config digest, with `0x`. */
+/** The length of a config digest in hexadecimal, with `0x`. */
 const DIGEST = 66
 
-/** A feed of a stream: the present by its clock, what was seen of it, and what may be missing. */
+/**
+ * A feed of a stream: the present by the feed's clock, the reports seen, and the ranges that may be
+ * missing.
+ */
 export class FeedHistory {
   readonly seen: SeenTimes
-  /** The ranges that may have missing reports, ascending; a possible range may overlap with a named one. */
+  /**
+   * The ranges that may have missing reports, ascending. A range in which no report is known to be
+   * missing may overlap a range that ends at a named predecessor.
+   */
   readonly ranges: Range[] = []
-  /** The gaps announced last. */
+  /** The gaps that were announced most recently. */
   readonly gaps: Gap[] = []
-  /** When the service is to be asked for what came after the newest report. */
+  /** The scheduled request for the reports after the newest one. */
   above: Above | undefined = undefined
-  /** What the page that is being delivered shows whole. */
+  /** The interval that the page being delivered covers completely. */
   shown: Interval | undefined = undefined
-  /** How much later than the present of the client the feed's own is, in its unit. */
+  /**
+   * How much later the feed's own present is than the client's present, in the unit of the feed.
+   */
   lead = 0
-  /** When the service was asked for the last time for what is only possible. */
+  /** When the service was last asked for a range in which no report is known to be missing. */
   askedAt: number = Number.NEGATIVE_INFINITY
-  /** The configuration whose reports have shown that they begin where the ones before them ended. */
+  /** The config digest of reports that were shown to begin where the reports before them ended. */
   linked: string | undefined = undefined
   /** Whether a request for the feed is under way. */
   isAsking = false
@@ -101,14 +151,20 @@ export class FeedHistory {
   readonly #scope: StreamScope
   /** Whether only reports after the newest can be missing. */
   readonly wantsNewest: boolean
-  /** The newest time after which an earlier report has come. */
+  /**
+   * The newest time for which an out-of-order report has already caused a request for later
+   * reports.
+   */
   #turnedAt = Number.NEGATIVE_INFINITY
-  /** The newest time that was in the future when its report came. */
+  /**
+   * The time of the last report that was dated in the future when it arrived, and is no longer in
+   * the future.
+   */
   #aheadAt = Number.NEGATIVE_INFINITY
   #aheadRow: AheadRow | undefined = undefined
-  /** The newest time when the clock moved last, or the stream began. */
+  /** The feed's newest time when the clock last moved, or when the stream began. */
   #comparedFrom: number
-  /** How many named predecessors in a row do not exist. */
+  /** How many named predecessors in a row turned out not to exist. */
   #unfounded = 0
 
   constructor(seen: SeenTimes, scope: StreamScope, wantsNewest = false) {
@@ -119,17 +175,24 @@ export class FeedHistory {
     seen.isSought = (from, to) => this.ranges.some(range => range.from <= to && from <= range.to)
   }
 
-  /** Milliseconds in the unit of the feed. */
+  /** Converts milliseconds to the unit of the feed. */
   units(ms: number): number {
     return (ms / 1000) * this.seen.second
   }
 
-  /** The present in the unit of the feed: that of the client, unless the feed has shown to be ahead of it. */
+  /**
+   * The present in the unit of the feed: the client's present, plus `lead` if the feed's own clock
+   * is ahead.
+   */
   get present(): number {
     return this.units(this.#scope.client.now()) + this.lead
   }
 
-  /** When a feed whose live reports are all dated in the future goes by them: nobody can know whose clock is right. */
+  /**
+   * When the feed starts to use its own clock because its live reports are all dated in the future.
+   * Infinity if they are not. It is unknown whether the feed's clock or the client's clock is
+   * right.
+   */
   get leadsAt(): number {
     const row = this.#aheadRow
     return row !== undefined && row.count >= MOST_AHEAD && row.newest === this.seen.newest
@@ -137,7 +200,10 @@ export class FeedHistory {
       : Number.POSITIVE_INFINITY
   }
 
-  /** The present has moved. Where it moved back, a report from the future may have hidden later ones. */
+  /**
+   * Adjusts the feed after the present has moved. If it moved back, a report dated in the future
+   * may have hidden later reports.
+   */
   followClock(): void {
     const { seen } = this
     const before = seen.upTo
@@ -146,7 +212,7 @@ export class FeedHistory {
     this.advance()
     seen.retreat()
     const present = Math.floor(this.present)
-    // What is asked for after the newest report ends with the present, and is asked for once more.
+    // A range after the newest report ends at the present, and is requested once more.
     for (const range of this.ranges.filter(({ isAbove, to }) => isAbove && to > present)) {
       range.to = Math.max(range.from, present)
       range.lastAt = performance.now() + INTERVAL
@@ -156,7 +222,10 @@ export class FeedHistory {
     this.#comparedFrom = seen.newest
   }
 
-  /** Brings the feed to the present: compares reports that were in the future until then with those that came meanwhile. */
+  /**
+   * Brings the feed to the present. Reports that are no longer in the future are compared with the
+   * reports that arrived in the meantime.
+   */
   advance(): void {
     const { seen } = this
     if (this.#aheadRow !== undefined && performance.now() >= this.leadsAt) {
@@ -170,7 +239,8 @@ export class FeedHistory {
       if (!seen.hasRanges) continue
       const below = seen.below(time, time)
       this.#cutRanges(time, below, false)
-      // Of many in a row the first is doubtful.
+      // In a row of linked reports from the future, only the first report may have a missing report
+      // before it.
       if (below !== since - 1 || below !== this.#aheadAt)
         this.#openPossible({ from: below + 1, to: time - 1 })
       this.#aheadAt = time
@@ -178,19 +248,22 @@ export class FeedHistory {
     }
   }
 
-  /** Milliseconds until a time is in the future no longer. */
+  /** Milliseconds until a time is no longer in the future. */
   dueIn(time: number): number {
     return Math.max(0, -this.#ageOf(time) - CLOCK_TOLERANCE)
   }
 
-  /** Keeps in mind that the reports of a configuration begin where the ones before them ended. */
+  /** Remembers that the reports of a configuration begin where the reports before them ended. */
   showLink(report: Report): void {
     if (report.observationsTimestamp === report.validFromTimestamp) return
     this.linked ??= digestOf(report)
     this.#unfounded = 0
   }
 
-  /** Compares a report with the one below it, and opens the range between them unless that is the report's predecessor. */
+  /**
+   * Compares a report with the last report seen before it. Opens the range between the two, unless
+   * the earlier report is the predecessor.
+   */
   place(report: Report): void {
     const { seen } = this
     const { observationsTimestamp: time } = report
@@ -202,7 +275,8 @@ export class FeedHistory {
       if (isLive) this.#followAhead(time)
       return
     }
-    // What a fetched report shows to be missing is a part of the range that it was fetched for.
+    // If a fetched report shows that reports are missing, they belong to the range for which it was
+    // fetched.
     const shown = isLive ? undefined : this.shown
     const below = seen.below(since, time)
     const enclosing = this.#cutRanges(time, below, shown === undefined)
@@ -222,8 +296,9 @@ export class FeedHistory {
   }
 
   /**
-   * A report refutes the range that the next one claims: the service is asked for the time between them. It is not asked where a
-   * page has `shown` that time, unless the next report was published only now.
+   * Handles a report at `time` that lies inside the range that the next report claims, so that
+   * claim is wrong. The service is asked for the time between the two reports. It is not asked if a
+   * page has `shown` that time, unless the next report has only just been published.
    */
   refute(time: number, shown: Interval | undefined): void {
     const above = this.seen.refuteClaim(time)
@@ -233,17 +308,23 @@ export class FeedHistory {
       this.#openPossible({ from: time + 1, to: above - 1 })
   }
 
-  /** An earlier report than the newest refutes a claim, and makes the time of the newest doubtful. */
+  /**
+   * Handles an out-of-order report. It may refute the claim of the report after it, and makes the
+   * time of the newest report doubtful.
+   */
   #placeLate(time: number, shown: Interval | undefined, isMissed: boolean): void {
     this.refute(time, shown)
-    // The clock of the newest report may have been right, and then turned back.
+    // The newest report may have been dated by a clock that was turned back afterwards.
     const { newest } = this.seen
     if (isMissed || shown !== undefined || this.#turnedAt === newest) return
     this.#turnedAt = newest
     this.askAbove(FOLLOWS)
   }
 
-  /** A live report is dated in the future: counts it, where nothing else has come since the one before it. */
+  /**
+   * Counts a live report dated in the future. The count restarts if another report has become the
+   * newest, or if the report's lead differs from the lead of the report before it.
+   */
   #followAhead(time: number): void {
     const row = this.#aheadRow
     const by = time - this.present
@@ -255,13 +336,16 @@ export class FeedHistory {
         : { by, newest, count: 1, since: performance.now() }
   }
 
-  /** Whether the reports of a feed that was ahead are of the client's present again. */
+  /** Whether a feed that was ahead now dates its reports by the client's present again. */
   #isBack(time: number): boolean {
     if (this.lead === 0 || time <= this.#comparedFrom) return false
     return time <= this.present - this.lead + this.units(CLOCK_TOLERANCE)
   }
 
-  /** Whether a report names a predecessor after the last that was seen; not where the network does not link, or not here. */
+  /**
+   * Whether a report names a predecessor that is later than the last report seen before it. False
+   * if reports of the feed name no predecessors, or if this report names none.
+   */
   #namesPredecessor(report: Report, below: number): boolean {
     const { validFromTimestamp: since, observationsTimestamp: time } = report
     if (below >= since - 1 || time - since + 1 >= LONGEST_RANGE * this.seen.second) return false
@@ -271,23 +355,28 @@ export class FeedHistory {
     return false
   }
 
-  /** Whether a range holds reports for sure. */
+  /** Whether a range certainly holds reports. */
   isCertain({ digest }: Range): boolean {
     return digest !== undefined && (digest === '' || digest === this.linked)
   }
 
-  /** Whether a range ends with a predecessor that exists as far as is known. */
+  /**
+   * Whether a range certainly holds reports, or ends at a named predecessor that probably exists.
+   */
   #isBelieved(range: Range): boolean {
     const isNamed = range.digest !== undefined && this.#unfounded < MOST_UNFOUNDED
     return isNamed || this.isCertain(range)
   }
 
-  /** Whether a range may hold reports for all that is known. */
+  /** Whether a range may still hold reports after the answers so far. */
   mayHoldReports(range: Range): boolean {
     return range.answers === 0 ? !range.isAbove : this.#isBelieved(range)
   }
 
-  /** Takes a time, and the time between it and the one below, from the ranges around it. Returns one of these ranges. */
+  /**
+   * Removes the time after `below` and up to `time` from every range that contains `time`. Returns
+   * the first of these ranges.
+   */
   #cutRanges(time: number, below: number, isLive: boolean): Range | undefined {
     const ranges = this.ranges.filter(range => isIn(range, time))
     for (const range of ranges) {
@@ -303,7 +392,8 @@ export class FeedHistory {
     if (!(at.from <= at.to && Number.isFinite(at.from))) return
     if (this.wantsNewest && rest.isAbove !== true) return
     const openedAt = performance.now()
-    // What a report names was published before it, whatever the clocks say. Of a time that is still to come, more may follow.
+    // A named predecessor was published before the report that names it, whatever the clocks say.
+    // In a range that ends in the future, reports may still be published.
     const isNamed = rest.digest !== undefined
     const endsAt = openedAt + Math.max(0, -this.#ageOf(at.to))
     const soon = (isNamed ? openedAt : endsAt) + LOOKS[0]
@@ -313,14 +403,15 @@ export class FeedHistory {
     this.#insert({ ...at, digest: undefined, isAbove: false, ...times, ...counts, ...rest })
   }
 
-  /** Adds a range; of too many, the oldest two become one. */
+  /** Adds a range. If there are too many, the two earliest ranges become one. */
   #insert(range: Range): void {
     const { ranges } = this
     ranges.push(range)
     ranges.sort((one, other) => one.from - other.from)
     if (ranges.length <= MOST_RANGES) return
     const [oldest, next] = ranges as [Range, Range]
-    // The range that is being asked for stays, so that its next page follows on the last.
+    // Keep the object of the range that opened first: it may be under request, and its next page
+    // must follow the last page.
     const merged = oldest.openedAt < next.openedAt ? oldest : next
     merged.lastAt = Math.max(oldest.lastAt, next.lastAt)
     merged.dueAt = Math.min(oldest.dueAt, next.dueAt)
@@ -330,24 +421,30 @@ export class FeedHistory {
     ranges.splice(0, 2, merged)
   }
 
-  /** Ends a range. */
+  /** Removes a range. */
   close(range: Range): void {
     const at = this.ranges.indexOf(range)
     if (at >= 0) this.ranges.splice(at, 1)
   }
 
-  /** Milliseconds since the present was at a time of the feed. */
+  /** How many milliseconds a time of the feed lies before the present. */
   #ageOf(time: number): number {
     return Math.round(((this.present - time) / this.seen.second) * 1000)
   }
 
-  /** Whether the service may still store reports of a time: by the present, which may be ahead, or by the newest report. */
+  /**
+   * Whether the service may still store reports of a time. The time is compared with the present,
+   * which may be ahead, and with the newest report.
+   */
   #isJustPublished(time: number): boolean {
     const sinceNewest = ((this.seen.newest - time) / this.seen.second) * 1000
     return Math.min(this.#ageOf(time), sinceNewest) < INTERVAL
   }
 
-  /** Opens a range in which a report is missing; `part` is the range, opened earlier, that it was a part of. */
+  /**
+   * Opens a range in which a report is missing. `part` is an earlier range that contained this
+   * range.
+   */
   openNamed(at: Interval, digest: string, part?: Range): void {
     const open = this.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
     if (open === undefined) this.#open(at, 0, { ...timesOf(part), digest })
@@ -359,8 +456,8 @@ export class FeedHistory {
   }
 
   /**
-   * Opens the last milliseconds before a feed's first report, where the cursor is later than the present: nobody knows how
-   * many of these reports were delivered before.
+   * Opens a range of this many milliseconds before a feed's first report if the cursor is later
+   * than the present. It is unknown which reports of that range were delivered before.
    */
   openUnknown(report: Report, milliseconds: number): void {
     const { seen } = this
@@ -371,25 +468,31 @@ export class FeedHistory {
     this.#openPossible({ from, to: time - 1 })
   }
 
-  /** Schedules a request for what comes after the newest report, after so many milliseconds. */
+  /** Schedules a request for the reports after the newest one, in `delay` milliseconds. */
   askAbove(delay: number): void {
     const { above } = this
     const now = performance.now()
     const from = this.seen.newest + 1
-    // A stale feed is asked for soon anyway.
+    // A stale feed is requested soon anyway.
     const isStale = above?.stale !== undefined && from <= above.from
     if (isStale && above.dueAt <= now + STALE_INTERVAL) return
     const soon = Math.max(now + delay, this.askedAt + INTERVAL)
     this.#setAbove(Math.min(soon, above?.dueAt ?? soon), above?.stale)
   }
 
-  /** The feed is stale: schedules a request for what comes after the newest report now, and again for as long as it is. */
+  /**
+   * Schedules a request for the reports after a stale feed's newest one. The request is due now,
+   * and is repeated while the feed is stale.
+   */
   askWhileStale(): void {
     const dueAt = Math.max(performance.now(), this.askedAt + INTERVAL)
     this.#setAbove(dueAt, { dueAt, interval: STALE_INTERVAL })
   }
 
-  /** The service has reports of a stale feed that no connection has brought: it is asked again as soon as at first, or sooner. */
+  /**
+   * Repeats the request for a stale feed within `delay` milliseconds, because the service has
+   * reports that no connection has delivered.
+   */
   askSoonWhileStale(delay: number = STALE_INTERVAL): void {
     if (this.above?.stale === undefined) return
     const dueAt = Math.min(this.above.dueAt, performance.now() + delay)
@@ -401,19 +504,25 @@ export class FeedHistory {
     if (Number.isFinite(from)) this.above = { from, dueAt, stale }
   }
 
-  /** Schedules another request for what could not be fetched, after so many milliseconds at most. */
+  /**
+   * Schedules another request, within `delay` milliseconds, for each range whose last request
+   * failed.
+   */
   askAgain(delay: number): void {
     const soon = performance.now() + delay
     for (const range of this.ranges)
       if (range.failures > 0) range.dueAt = Math.min(range.dueAt, soon)
   }
 
-  /** No connection is open: the time in which nothing answered does not count. */
+  /** Resets how long requests have failed: time without an open connection does not count. */
   keepUnanswered(): void {
     for (const range of this.ranges) range.failedAt = range.giveUpAt = undefined
   }
 
-  /** Opens the range after the newest report once it is due, unless a newer report has come by itself. */
+  /**
+   * Opens the range after the newest report once its request is due, unless a newer report has
+   * arrived.
+   */
   openAbove(): void {
     const { above, ranges } = this
     const now = performance.now()
@@ -424,7 +533,7 @@ export class FeedHistory {
       this.close(range)
     if (isDue) this.above = undefined
     if (!isAsked) return
-    // The service may have more than this machine's clock lets expect.
+    // The service may have later reports than this machine's clock suggests.
     const to = Math.max(from, Math.floor(this.present))
     this.#open({ from, to }, 0, { isAbove: true, dueAt: now, delays: false })
     const { stale } = above
@@ -437,7 +546,10 @@ export class FeedHistory {
     }
   }
 
-  /** The service has shown all that it stored of a range at a time. Returns whether that was the last request for the range. */
+  /**
+   * Counts an answer that covers the whole range. `at` is when its request began. Returns whether
+   * that was the last request for the range.
+   */
   isAnswered(range: Range, at: number): boolean {
     range.answers++
     range.failures = 0
@@ -456,7 +568,10 @@ export class FeedHistory {
     return at >= lastAt || (range.isAbove && this.above !== undefined)
   }
 
-  /** Gives the first range up where too many reports have been seen around the ranges to remember each. */
+  /**
+   * Gives up the first range if the feed keeps too many runs of seen reports apart because of its
+   * ranges.
+   */
   giveUpExcess(): void {
     const [first] = this.ranges
     if (first === undefined || this.seen.runs.length <= MOST_RUNS) return
@@ -464,7 +579,10 @@ export class FeedHistory {
     if (this.mayHoldReports(first)) this.giveUp(first, 'backfill-limit')
   }
 
-  /** Announces the parts of an interval, up to the present, that were neither seen nor announced before. */
+  /**
+   * Announces the parts of an interval that were neither seen nor announced before. The interval is
+   * cut at the present.
+   */
   giveUp(at: Interval, cause: GapCause): void {
     const { feedID } = this.seen
     const { log, events } = this.#scope
@@ -483,17 +601,18 @@ export class FeedHistory {
 }
 
 function digestOf({ fullReport }: Report): string {
-  // A slice would retain the whole report.
+  // A slice of the string would keep the whole report in memory.
   return [...fullReport.slice(0, DIGEST)].join('')
 }
 
-/** The times of a range that was a part of another. */
+/** Returns the times for a new range that was part of an earlier range. */
 function timesOf(part: Range | undefined): Partial<Range> {
   if (part === undefined) return {}
   const { openedAt, dueAt, digest, lastAt } = part
   const now = performance.now()
-  // What a report names was published before it; another report on a page may have been published just now, whatever its time. A
-  // report that only the last request has found was stored late, and so may be what it names.
+  // A named predecessor was published before the report that names it. Any other report on a page
+  // may have been published just now, whatever its time. A report found only by the last request
+  // was stored late, and its predecessor may be stored late as well.
   const isLate = digest === undefined || lastAt <= now
   return { openedAt, lastAt: isLate ? Math.max(lastAt, now + INTERVAL) : lastAt, dueAt }
 }

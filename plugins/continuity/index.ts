@@ -19,14 +19,17 @@ import { FeedHistory } from './feed-history.js'
 /** Options of `continuity`. */
 export interface ContinuityOptions {
   /**
-   * `arrival` delivers live reports at once, and fetched ones when they arrive; `sorted` delivers the reports of each
-   * feed in ascending order, and delays those that follow a missing range; `newest` delivers a report only if it is newer than all
-   * that came of its feed before, fetches no more than the newest, and announces no missing ones. @default 'arrival'
+   * - `arrival` delivers live reports at once, and fetched reports when they arrive.
+   * - `sorted` delivers each feed's reports in ascending order. Reports after a missing range wait.
+   * - `newest` delivers a report only if it is newer than all earlier reports of its feed. It
+   *   fetches only the newest report, and announces no gaps.
+   *
+   * @default 'arrival'
    */
   readonly order?: 'arrival' | 'sorted' | 'newest'
   /**
-   * Milliseconds of a feed's time, back from the end of a missing range, in which reports are fetched; older ones are
-   * announced as a gap. @default 300000
+   * How far back from the end of a missing range reports are fetched, in milliseconds. Older
+   * missing reports are announced as a gap. @default 300000
    */
   readonly maxBackfill?: number
   /** The longest time that a report waits in sorted order, in milliseconds. @default 30000 */
@@ -42,17 +45,24 @@ const schema = {
   reorderBuffer: withDefault(1000, number({ min: 1, whole: true })),
 } satisfies Schema<ContinuityOptions>
 
-/** Milliseconds after an outage in which a feed may publish a report by itself. */
+/**
+ * Milliseconds after a change of connections or subscriptions before the service is asked, since a
+ * live report may arrive in the meantime.
+ */
 const GRACE = 2000
-/** Milliseconds after which a feed whose reports are dated in the future is announced: a single wrong report is none. */
+/**
+ * Milliseconds for which a feed's reports must be dated in the future before the feed is announced,
+ * so that a single wrong report does not count.
+ */
 const AHEAD_AFTER = 5000
-/** Milliseconds from one look at the clock to the next, where reports are dated in the future. */
+/** Milliseconds between two checks of the clock while reports are dated in the future. */
 const CLOCK_INTERVAL = 60_000
 
 /**
- * Misses no report: each names the one before it, so it is known when that has not been seen. What is missing is fetched
- * and delivered as `backfill`, or announced as a gap. The plugin stands above `dedup`, with which it shares what has been
- * seen, so that a report that arrives both live and fetched is delivered once.
+ * Notices every missing report: a report names the one before it, so the plugin knows when that one
+ * has not arrived. Missing reports are fetched and delivered as `backfill`, or announced as a gap.
+ * The plugin stands above `dedup`, and both share the record of seen reports. So a report that
+ * arrives both live and fetched is delivered once.
  */
 export function continuity(options?: ContinuityOptions): Plugin<never> {
   const settings = readOptions('continuity', options, schema)
@@ -70,24 +80,27 @@ export function continuity(options?: ContinuityOptions): Plugin<never> {
   }
 }
 
-/** A feed of a stream, and the reports of it that wait. */
+/** A feed of a stream, with the reports that wait in sorted order. */
 class Feed extends FeedHistory {
-  /** Reports that wait in sorted order, ascending, and since when. */
+  /** Reports that wait in sorted order, ascending, each with the time when it began to wait. */
   readonly held: { readonly report: Report; readonly at: number }[] = []
-  /** Reports after the first and up to the second of these times lie in no gap, and need not wait in sorted order. */
+  /**
+   * Reports later than `freeFrom` and not later than `freeUpTo` are in no gap, and need not wait in
+   * sorted order.
+   */
   freeFrom = Number.NEGATIVE_INFINITY
   freeUpTo = Number.NEGATIVE_INFINITY
-  /** Since when there have been reports of the future. */
+  /** Since when the feed has had reports dated in the future. Undefined if it has none. */
   aheadSince: number | undefined = undefined
   isAheadAnnounced = false
   timer: ReturnType<typeof setTimeout> | undefined = undefined
 
-  /** Since when the report that has waited longest waits. */
+  /** When the report that has waited longest began to wait. */
   get heldSince(): number {
     return this.held.reduce((since, { at }) => Math.min(since, at), Number.POSITIVE_INFINITY)
   }
 
-  /** Adds a report to those that wait. */
+  /** Adds a report to the reports that wait. */
   hold(report: Report): void {
     const time = report.observationsTimestamp
     const at = this.held.findLastIndex(each => each.report.observationsTimestamp < time) + 1
@@ -109,7 +122,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     last = feeds.get(feedID)
     if (last !== undefined) return last
     last = new Feed(seenFeeds.of(feedID), scope, wantsNewest)
-    // A cursor that the present has not reached counts once it has.
+    // A cursor in the future takes effect once the present reaches it.
     last.advance()
     last.seen.retreat()
     if (!isSorted) last.freeUpTo = Number.POSITIVE_INFINITY
@@ -126,7 +139,10 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     if (!isSorted) pass(feed, report)
   }
 
-  /** The ranges of a feed have changed: passes on what need not wait, and sets the cursor's limit and the timer. */
+  /**
+   * Handles changed ranges of a feed: passes on the reports that need not wait, and sets the
+   * cursor's limit and the timer.
+   */
   function update(feed: Feed): void {
     feed.giveUpExcess()
     if (isSorted) release(feed)
@@ -155,7 +171,10 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     if (dueAt.length > 0) feed.timer = setTimeout(wake, Math.max(0, Math.min(...dueAt) - now), feed)
   }
 
-  /** Announces a feed whose reports have been dated in the future for a while, once. Returns when that is due. */
+  /**
+   * Announces a feed whose reports have been dated in the future for a while, once. Returns the
+   * time at which the announcement is due, or Infinity once it is made.
+   */
   function announceAhead(feed: Feed, now: number): number {
     feed.aheadSince ??= now
     const dueAt = feed.isAheadAnnounced ? Number.POSITIVE_INFINITY : feed.aheadSince + AHEAD_AFTER
@@ -174,14 +193,18 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     update(feed)
   }
 
-  /** Passes on the reports that need not wait: those below every range that may hold earlier ones, up to the present. */
+  /**
+   * Passes on the held reports that are earlier than every range that may hold reports. Passes on
+   * more if a report has waited too long or too many reports wait.
+   */
   function release(feed: Feed): void {
     const { held, seen } = feed
     feed.advance()
     const delaying = feed.ranges.filter(range => range.delays && feed.mayHoldReports(range))
     feed.freeUpTo = Math.min(seen.upTo, ...delaying.map(({ from }) => from))
     const since = performance.now() - reorderTimeout
-    // A report from the future that has waited long enough goes alone: others need not come before it.
+    // A report dated in the future that has waited long enough is passed on by itself, without the
+    // earlier reports that wait.
     const ahead = held.filter(({ report }) => report.observationsTimestamp > seen.upTo)
     for (const each of ahead.filter(({ at }) => at <= since)) {
       held.splice(held.indexOf(each), 1)
@@ -209,14 +232,18 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     if (gap !== undefined) scope.events.emit('gap-filled', { gap, report })
   }
 
-  /** The stream ends: passes on all that waits, and announces the ranges that may hold reports. */
+  /**
+   * Handles the end of the stream: passes on all waiting reports, and announces the ranges that may
+   * hold reports.
+   */
   function giveUpAll(): void {
     for (const feed of [...feeds.values()]) {
       feed.advance()
       update(feed)
       for (const { report } of feed.held.splice(0)) passSafely(feed, report)
       for (const range of [...feed.ranges]) {
-        // What the page that is being delivered has shown is known to be missing.
+        // The page being delivered shows that the service has reports up to `shown.to`, so they are
+        // missing for certain.
         const to = range.isAbove ? (feed.shown?.to ?? range.from) : range.to
         if (feed.mayHoldReports(range) || (range.isAbove && to > range.from))
           feed.giveUp({ from: range.from, to: Math.min(to, range.to) }, 'unavailable')
@@ -234,7 +261,9 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     }
   }
 
-  /** Schedules requests for what may have come after the newest reports of feeds. */
+  /**
+   * Schedules requests for reports that may have been published after the feeds' newest reports.
+   */
   function onMissed(feedIDs: readonly string[], delay: number, isStale = false): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
@@ -246,17 +275,19 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     }
   }
 
-  /** A connection was opened or lost. */
+  /** Handles a connection that was opened or lost. */
   function onConnection(): void {
     const uncovered = new Set(scope.connections.uncovered)
     for (const feedID of uncovered) {
       const feed = feeds.get(feedID)
-      // A feed without a connection is asked for once it has one: requests during an outage would delay those after it.
+      // A feed without a connection is not requested until it has one again: requests during the
+      // outage would delay the requests after it.
       if (feed?.above === undefined || feed.above.stale !== undefined) continue
       feed.above = undefined
       update(feed)
     }
-    // Feeds of other connections are asked for as well: the lost connection may have been half-open for a while.
+    // Feeds that still have an open connection are requested too: the lost connection may have been
+    // half-open for a while.
     onMissed(
       scope.feedIDs.filter(feedID => !uncovered.has(feedID)),
       GRACE,

@@ -17,11 +17,14 @@ export { type V13, v13 } from './v13.js'
 export { type V14, v14 } from './v14.js'
 export { allDecoders, type DecodedReport, decodeReport } from './versions.js'
 
-/** Gives a stack its decoders: first-party ones, your own, or both. Of two with one version, the first is used. */
+/**
+ * Gives a stack its decoders: the library's decoders, your own, or both. If two decoders have the
+ * same version, the first is used.
+ */
 export function decoders<const Given extends readonly Decoder[]>(
   ...given: Given
 ): Plugin<DecodedBy<Given[number]>> & {
-  /** The decoders that were given, in their order. */
+  /** The decoders that were given, in the given order. */
   readonly decoders: readonly Decoder<DecodedBy<Given[number]>>[]
 } {
   return {

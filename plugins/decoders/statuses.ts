@@ -1,6 +1,8 @@
-/** Whether a market is open, in reports of versions 4, 8, 10 and 14. Never infer it from timestamps. */
+/**
+ * Whether a market is open, in reports of versions 4, 8, 10 and 14. Never infer it from timestamps.
+ */
 export const MarketStatus: {
-  /** The status cannot be found out. */
+  /** The status is unknown. */
   readonly UNKNOWN: 0
   /** The market is closed. */
   readonly CLOSED: 1
@@ -11,12 +13,12 @@ export const MarketStatus: {
   CLOSED: 1,
   OPEN: 2,
 })
-/** Whether a market is open. Values that have no name yet are possible. */
+/** Whether a market is open. A report may also have a value that has no name here yet. */
 export type MarketStatus = (typeof MarketStatus)[keyof typeof MarketStatus] | (number & {})
 
 /** The session of a market with extended hours, in reports of version 11. */
 export const ExtendedMarketStatus: {
-  /** The status cannot be found out. */
+  /** The status is unknown. */
   readonly UNKNOWN: 0
   /** Before the regular session. */
   readonly PRE_MARKET: 1
@@ -24,7 +26,7 @@ export const ExtendedMarketStatus: {
   readonly REGULAR: 2
   /** After the regular session. */
   readonly POST_MARKET: 3
-  /** The session of the night. */
+  /** The overnight session. */
   readonly OVERNIGHT: 4
   /** The market is closed, as on weekends. */
   readonly CLOSED: 5
@@ -36,7 +38,10 @@ export const ExtendedMarketStatus: {
   OVERNIGHT: 4,
   CLOSED: 5,
 })
-/** The session of a market with extended hours. Values that have no name yet are possible. */
+/**
+ * The session of a market with extended hours. A report may also have a value that has no name here
+ * yet.
+ */
 export type ExtendedMarketStatus =
   | (typeof ExtendedMarketStatus)[keyof typeof ExtendedMarketStatus]
   | (number & {})
@@ -51,5 +56,7 @@ export const Ripcord: {
   NORMAL: 0,
   PAUSED: 1,
 })
-/** Whether the values of a report may be used: only when it is `Ripcord.NORMAL`. */
+/**
+ * Whether the values of a report may be used. They may be used only if this is `Ripcord.NORMAL`.
+ */
 export type Ripcord = (typeof Ripcord)[keyof typeof Ripcord] | (number & {})

@@ -5,21 +5,23 @@ import type { MarketStatus } from './statuses.js'
 export interface V10 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V10'
-  /** Time of the last price update in Unix nanoseconds, rounded to what a number holds. */
+  /** Time of the last price update in Unix nanoseconds, rounded to the precision of a number. */
   readonly lastUpdateTimestamp: number
-  /** The same, exact. */
+  /** Time of the last price update in Unix nanoseconds, exact. */
   readonly lastUpdateTimestampRaw: bigint
-  /** Price of the share on its market; constant while that is closed. */
+  /** Price of the share on its market. The price is constant while the market is closed. */
   readonly price: bigint
   /** Whether the market is open. Values without a name are possible. */
   readonly marketStatus: MarketStatus
-  /** Shares per token now, 18 decimals. */
+  /** Current number of shares per token, with 18 decimals. */
   readonly currentMultiplier: bigint
-  /** Shares per token from `activationDateTime` on, 18 decimals. */
+  /** Number of shares per token from `activationDateTime` on, with 18 decimals. */
   readonly newMultiplier: bigint
-  /** Time at which the new multiplier holds, in Unix seconds; 0 when there is none. */
+  /**
+   * Time from which the new multiplier applies, in Unix seconds. 0 if there is no new multiplier.
+   */
   readonly activationDateTime: number
-  /** Price of the token, around the clock. */
+  /** Price of the token, available around the clock. */
   readonly tokenizedPrice: bigint
 }
 

@@ -7,17 +7,20 @@ export interface V11 extends BaseFields {
   readonly version: 'V11'
   /** Mid price. */
   readonly mid: bigint
-  /** Time at which `mid` was last seen, in Unix nanoseconds; it may go backwards. */
+  /**
+   * Time at which `mid` was last seen, in Unix nanoseconds. A later report may have an earlier
+   * time.
+   */
   readonly lastSeenTimestampNs: bigint
   /** Median bid price. */
   readonly bid: bigint
-  /** Volume at the bid; 0 where the market does not publish it. */
+  /** Volume at the bid. 0 if the market does not publish it. */
   readonly bidVolume: bigint
   /** Median ask price. */
   readonly ask: bigint
-  /** Volume at the ask; 0 where the market does not publish it. */
+  /** Volume at the ask. 0 if the market does not publish it. */
   readonly askVolume: bigint
-  /** Price of the last trade; 0 where the market does not publish it. */
+  /** Price of the last trade. 0 if the market does not publish it. */
   readonly lastTradedPrice: bigint
   /** The session of the market. Values without a name are possible. */
   readonly marketStatus: ExtendedMarketStatus

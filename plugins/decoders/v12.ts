@@ -1,7 +1,7 @@
 import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 import type { Ripcord } from './statuses.js'
 
-/** A report of version 12: net asset value of funds, with the next one. */
+/** A report of version 12: net asset value of funds, with the value of the next valuation. */
 export interface V12 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V12'
@@ -9,11 +9,11 @@ export interface V12 extends BaseFields {
   readonly navPerShare: bigint
   /** Net asset value per share of the next valuation. */
   readonly nextNavPerShare: bigint
-  /** Time of the valuation in Unix nanoseconds, rounded to what a number holds. */
+  /** Time of the valuation in Unix nanoseconds, rounded to the precision of a number. */
   readonly navDate: number
-  /** The same, exact. */
+  /** Time of the valuation in Unix nanoseconds, exact. */
   readonly navDateRaw: bigint
-  /** When it is not `Ripcord.NORMAL`, the report must not be used. */
+  /** The report must not be used unless this is `Ripcord.NORMAL`. */
   readonly ripcord: Ripcord
 }
 

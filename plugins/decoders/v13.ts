@@ -4,17 +4,17 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 export interface V13 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V13'
-  /** The lowest price at which somebody sells. */
+  /** The lowest price at which a seller offers (best ask). */
   readonly bestAsk: bigint
-  /** The highest price at which somebody buys. */
+  /** The highest price that a buyer offers (best bid). */
   readonly bestBid: bigint
-  /** Volume at the best ask, rounded to what a number holds. */
+  /** Volume at the best ask, rounded to the precision of a number. */
   readonly askVolume: number
-  /** The same, exact. */
+  /** Volume at the best ask, exact. */
   readonly askVolumeRaw: bigint
-  /** Volume at the best bid, rounded to what a number holds. */
+  /** Volume at the best bid, rounded to the precision of a number. */
   readonly bidVolume: number
-  /** The same, exact. */
+  /** Volume at the best bid, exact. */
   readonly bidVolumeRaw: bigint
   /** Price of the last trade. */
   readonly lastTradedPrice: bigint

@@ -11,13 +11,13 @@ export interface V14 extends BaseFields {
   readonly bidPrice: bigint
   /** Ask price of the contract. */
   readonly askPrice: bigint
-  /** Time at which the contract expires, in Unix seconds, as a number. */
+  /** Time at which the contract expires, in Unix seconds, as a `number`. */
   readonly expiryTime: number
-  /** The same, exact. */
+  /** Time at which the contract expires, in Unix seconds, as a `bigint`. */
   readonly expiryTimeRaw: bigint
-  /** First day of notice of the contract, in Unix seconds, as a number. */
+  /** First notice day of the contract, in Unix seconds, as a `number`. */
   readonly firstDayOfNotice: number
-  /** The same, exact. */
+  /** First notice day of the contract, in Unix seconds, as a `bigint`. */
   readonly firstDayOfNoticeRaw: bigint
   /** Time at which `midPrice` was last seen, in Unix nanoseconds. */
   readonly lastSeenTimestampNs: bigint
@@ -27,7 +27,7 @@ export interface V14 extends BaseFields {
   readonly contractMonth: number
   /** Price of the Goldman roll from one contract to the next. */
   readonly goldmanRollPrice: bigint
-  /** The business day of the roll prices, as the network counts them. */
+  /** The business day of the roll prices, as the network numbers business days. */
   readonly currentBusinessDay: number
   /** Interpolated price of the Goldman roll. */
   readonly interpolatedGoldmanRollPrice: bigint

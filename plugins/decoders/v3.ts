@@ -6,9 +6,9 @@ export interface V3 extends BaseFields {
   readonly version: 'V3'
   /** Benchmark price, 18 decimals on most feeds. */
   readonly price: bigint
-  /** Simulated price of selling; equals `price` on feeds of decentralized exchanges. */
+  /** Simulated price for a sale. It equals `price` on feeds of decentralized exchanges. */
   readonly bid: bigint
-  /** Simulated price of buying; equals `price` on feeds of decentralized exchanges. */
+  /** Simulated price for a purchase. It equals `price` on feeds of decentralized exchanges. */
   readonly ask: bigint
 }
 

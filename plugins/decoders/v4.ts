@@ -1,7 +1,7 @@
 import { type BaseFields, type Decoder, defineDecoder } from '../../report/decoder.js'
 import type { MarketStatus } from './statuses.js'
 
-/** A report of version 4: real-world assets (deprecated for V8). */
+/** A report of version 4: real-world assets (deprecated, use version 8). */
 export interface V4 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V4'

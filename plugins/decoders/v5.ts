@@ -8,7 +8,7 @@ export interface V5 extends BaseFields {
   readonly rate: bigint
   /** Time of the rate, in Unix seconds. */
   readonly timestamp: number
-  /** Period the rate is for, in seconds. */
+  /** The period for which the rate applies, in seconds. */
   readonly duration: number
 }
 

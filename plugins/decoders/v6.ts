@@ -4,15 +4,18 @@ import { type BaseFields, type Decoder, defineDecoder } from '../../report/decod
 export interface V6 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V6'
-  /** The first price, scaled by the feed's decimals. What each price is of is said of the feed. */
+  /**
+   * The first price, scaled by the feed's decimals. The documentation of the feed says which asset
+   * each price is for.
+   */
   readonly price: bigint
-  /** The second price, scaled likewise. */
+  /** The second price, scaled by the feed's decimals. */
   readonly price2: bigint
-  /** The third price, scaled likewise. */
+  /** The third price, scaled by the feed's decimals. */
   readonly price3: bigint
-  /** The fourth price, scaled likewise. */
+  /** The fourth price, scaled by the feed's decimals. */
   readonly price4: bigint
-  /** The fifth price, scaled likewise. */
+  /** The fifth price, scaled by the feed's decimals. */
   readonly price5: bigint
 }
 

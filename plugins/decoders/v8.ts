@@ -5,9 +5,12 @@ import type { MarketStatus } from './statuses.js'
 export interface V8 extends BaseFields {
   /** Tells the shapes of decoded reports apart. */
   readonly version: 'V8'
-  /** Time of the last price update in Unix nanoseconds, rounded to what a number holds; it may go backwards. */
+  /**
+   * Time of the last price update in Unix nanoseconds, rounded to the precision of a number. A
+   * later report may have an earlier time.
+   */
   readonly lastUpdateTimestamp: number
-  /** The same, exact. */
+  /** Time of the last price update in Unix nanoseconds, exact. */
   readonly lastUpdateTimestampRaw: bigint
   /** Mid price. */
   readonly midPrice: bigint

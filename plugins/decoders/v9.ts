@@ -7,13 +7,13 @@ export interface V9 extends BaseFields {
   readonly version: 'V9'
   /** Net asset value per share. */
   readonly navPerShare: bigint
-  /** Time of the valuation in Unix milliseconds, as a number. */
+  /** Time of the valuation in Unix milliseconds, as a `number`. */
   readonly navDate: number
-  /** The same, exact. */
+  /** Time of the valuation in Unix milliseconds, exact, as a `bigint`. */
   readonly navDateRaw: bigint
   /** Assets under management. */
   readonly aum: bigint
-  /** When it is not `Ripcord.NORMAL`, the report must not be used. */
+  /** The report must not be used unless this is `Ripcord.NORMAL`. */
   readonly ripcord: Ripcord
 }
 

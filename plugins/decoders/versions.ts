@@ -13,7 +13,9 @@ import { type V12, v12 } from './v12.js'
 import { type V13, v13 } from './v13.js'
 import { type V14, v14 } from './v14.js'
 
-/** A decoded report of any version that the presets know; `version` says which. */
+/**
+ * A decoded report of any version that the presets can decode. `version` tells which version it is.
+ */
 export type DecodedReport = V2 | V3 | V4 | V5 | V6 | V7 | V8 | V9 | V10 | V11 | V12 | V13 | V14
 
 /** The decoders of the presets, oldest version first. */
@@ -34,8 +36,8 @@ export const allDecoders: readonly Decoder<DecodedReport>[] = [
 ]
 
 /**
- * Decodes a report: the version is the feed id's. Throws ReportDecodingError where the bytes are not a report of that
- * feed, break a rule of the encoding, or are of a version without a decoder.
+ * Decodes a report. The feed id determines its version. Throws ReportDecodingError if the bytes are
+ * not a report of that feed, break a rule of the encoding, or have a version without a decoder.
  */
 export const decodeReport: (fullReport: string, feedID: string) => DecodedReport =
   createDecodeReport(allDecoders)

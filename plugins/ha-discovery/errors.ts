@@ -2,9 +2,9 @@ import { DataStreamsError, type ErrorFacts } from '../../core/errors.js'
 
 /** The request for the list of origins has failed. The stream uses the configured URL instead. */
 export class OriginDiscoveryError extends DataStreamsError {
-  /** As in the official SDK, an error in place of the facts is the cause. */
+  /** As in the official SDK, an error may be given instead of the facts, and becomes the cause. */
   constructor(message: string, given: ErrorFacts | Error = {}) {
-    // By its message, since `instanceof` is false for an Error of another realm.
+    // Recognize an Error by its message: `instanceof` is false for an Error of another realm.
     const facts = 'message' in given ? { cause: given } : given
     super(message, { code: 'ORIGIN_DISCOVERY', ...facts })
   }
@@ -33,7 +33,7 @@ export class MultiConnectionError extends DataStreamsError {
 interface PartialFailureCounts {
   /** How many connections have failed. */
   readonly failedConnections: number
-  /** How many there should be. */
+  /** How many connections there should be. */
   readonly totalConnections: number
 }
 
@@ -41,7 +41,7 @@ interface PartialFailureCounts {
 export class PartialConnectionFailureError extends DataStreamsError {
   /** How many connections have failed. */
   readonly failedConnections: number
-  /** How many there should be. */
+  /** How many connections there should be. */
   readonly totalConnections: number
 
   constructor(message: string, facts: ErrorFacts & PartialFailureCounts)
@@ -67,7 +67,7 @@ export class PartialConnectionFailureError extends DataStreamsError {
 interface InsufficientCounts {
   /** How many connections are open. */
   readonly availableConnections: number
-  /** How many high availability needs: two. */
+  /** How many connections high availability needs: two. */
   readonly requiredConnections: number
 }
 
@@ -75,7 +75,7 @@ interface InsufficientCounts {
 export class InsufficientConnectionsError extends DataStreamsError {
   /** How many connections are open. */
   readonly availableConnections: number
-  /** How many high availability needs: two. */
+  /** How many connections high availability needs: two. */
   readonly requiredConnections: number
 
   constructor(message: string, facts: ErrorFacts & InsufficientCounts)
@@ -101,7 +101,9 @@ export class InsufficientConnectionsError extends DataStreamsError {
 /** The codes of these errors. */
 declare module '../../core/errors.js' {
   interface ErrorClasses {
-    /** The request for the origins has failed: the stream uses the configured URL. */
+    /**
+     * The request for the list of origins has failed. The stream uses the configured URL instead.
+     */
     ORIGIN_DISCOVERY: OriginDiscoveryError
     /** All connections failed for good, and the stream has ended. */
     ALL_CONNECTIONS_FAILED: MultiConnectionError

@@ -21,13 +21,16 @@ import {
 export interface FanOut {
   /** The origins that have joined and not left. */
   readonly origins: readonly string[]
-  /** Starts a connection after a delay, unless its origin has a connection that goes on. */
+  /**
+   * Starts a connection after a delay, unless the origin already has a connection that has not
+   * ended.
+   */
   join(call: StreamCall, delayMs: number): void
   /** Ends the connection of an origin. */
   leave(origin: string): void
-  /** Resolves once a connection is open. Rejects if all have ended for good before. */
+  /** Resolves once a connection is open. Rejects if all connections end for good before that. */
   readonly opened: Promise<StreamReply>
-  /** Settles when all have ended. */
+  /** Resolves when all connections have ended. */
   readonly ended: Promise<StreamEnd>
 }
 
@@ -42,7 +45,10 @@ interface Branch {
   failure: Error | undefined
 }
 
-/** Carries a stream over connections that come and go. They all end with `call.signal`. */
+/**
+ * Carries a stream over several connections that can join and leave. All of them end when
+ * `call.signal` aborts.
+ */
 export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanOut {
   const { events } = scope
   const branches = new Map<string, Branch>()
@@ -80,8 +86,8 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
     }
     branch.hasEnded = true
     const error = asError(branch.failure)
-    // The feeds caused the error and not the origin: the others continue until another call has
-    // taken over.
+    // The feeds caused the error and not the origin. The other connections continue until another
+    // call has taken over.
     if (rejectedFeeds(error).length > 0) return end(error)
     if (!signal.aborted) events.emit('status', { type: 'failed', error, ...facts })
     if (isOver()) end(allFailed(branches))
@@ -116,8 +122,9 @@ export function createFanOut(next: Handler, { scope, signal }: StreamCall): FanO
 }
 
 /**
- * Emits an error once when connections to some of the origins fail, and once when fewer are open
- * than redundancy needs. The caller calls `joined` with each new origin.
+ * Emits an error when connections to some origins fail, and another error when fewer connections
+ * are open than redundancy needs. Neither error is repeated while its state lasts. The caller calls
+ * `joined` with each new origin.
  */
 function watchRedundancy(
   { connections, events, defer }: StreamScope,
@@ -129,7 +136,7 @@ function watchRedundancy(
   defer(
     connections.watch((change, before) => {
       if (!branches.has(change.origin)) return
-      // A connection that opens and closes again at once is no better than one that does not open.
+      // A connection that opens and closes again at once still counts as failing.
       if (change.type === 'connected' && !before.isFailing) reported.delete(change.origin)
       report()
     }),

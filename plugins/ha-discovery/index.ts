@@ -8,11 +8,15 @@ export interface HaDiscoveryOptions {
   /** Milliseconds a connection may take to open. @default 10000 */
   readonly connectTimeout?: number
   /**
-   * Milliseconds between two requests for the list of origins. After a reconnection they are fewer.
+   * Milliseconds between two requests for the list of origins. After a reconnection the list is
+   * requested sooner.
    * @default 600000
    */
   readonly refreshInterval?: number
-  /** Milliseconds between the first attempts for two origins. @default 100 */
+  /**
+   * Milliseconds from the first attempt for one origin to the first attempt for the next origin.
+   * @default 100
+   */
   readonly stagger?: number
 }
 
@@ -25,15 +29,15 @@ const schema = {
 
 /**
  * Opens one connection per origin of the service, each with its own retry, and follows the list as
- * origins come and go. Several URLs in `wsEndpoint` are the list. Otherwise a signed `HEAD /`
- * requests the list from the service. If that fails, the stream uses its one URL.
+ * origins come and go. If `wsEndpoint` has several URLs, they are the list. Otherwise a signed
+ * `HEAD /` requests the list from the service. If that request fails, the stream uses its one URL.
  */
 export function haDiscovery(options?: HaDiscoveryOptions): Plugin<never> {
   const settings = readOptions('haDiscovery', options, schema)
   function perOrigin(next: Handler): Handler {
     return async function openEachOrigin(call) {
       if (call.kind !== 'stream') return next(call)
-      // Most streams have one connection.
+      // Loaded lazily, since most streams have one connection.
       const { openOrigins } = await import('./origins.js')
       call.signal.throwIfAborted()
       return openOrigins(next, call, settings)

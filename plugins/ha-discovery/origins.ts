@@ -17,7 +17,10 @@ export interface Settings {
 /** Milliseconds before the list is requested again after a failure. */
 const SOON = 30_000
 
-/** Opens a connection per origin. Settles as the first of them does. */
+/**
+ * Opens a connection per origin. Resolves once one of them is open. Rejects if all of them end
+ * before that.
+ */
 export function openOrigins(next: Handler, call: StreamCall, settings: Settings): Promise<Reply> {
   const fanOut = createFanOut(next, call)
   const life = createLifetime(call.signal)
@@ -26,7 +29,10 @@ export function openOrigins(next: Handler, call: StreamCall, settings: Settings)
   return fanOut.opened
 }
 
-/** Joins and leaves origins as the list says, until the signal of the call aborts. */
+/**
+ * Joins new origins of the list and leaves origins that are no longer listed, until the signal of
+ * the call aborts.
+ */
 async function followList(fanOut: FanOut, call: StreamCall, settings: Settings): Promise<void> {
   const { scope, signal } = call
   let listed: readonly StreamCall[] = []
@@ -50,8 +56,8 @@ async function followList(fanOut: FanOut, call: StreamCall, settings: Settings):
 }
 
 /**
- * Leaves an origin that is no longer listed once a listed origin is open, or when there are too
- * many.
+ * Leaves the origins that are no longer listed, once a listed origin has an open connection or
+ * there are too many origins.
  */
 function leaveOthers(fanOut: FanOut, { scope }: StreamCall, listed: readonly StreamCall[]): void {
   const names = new Set(listed.map(call => connectionFacts(call).origin))
@@ -103,7 +109,7 @@ async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean)
   }
 }
 
-/** Requests the origins from the service. Rejects if the answer names none. */
+/** Requests the origins from the service. Rejects if the answer names no origin. */
 async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
   const life = createLifetime(call.signal)
   const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)

@@ -5,8 +5,8 @@ export const MAX_ORIGINS = 16
 
 /**
  * Reads the origins in the header X-Cll-Available-Origins, `{001,002}` with or without braces. An
- * id is sent as a header and shown: ids with unsafe characters and ids that repeat a secret are
- * dropped. Throws if no id is left.
+ * id is sent as a header and shown in logs, so ids with unsafe characters and ids that repeat a
+ * secret are dropped. Throws if no id is left.
  */
 export function parseOrigins(
   header: string | null,

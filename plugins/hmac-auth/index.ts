@@ -25,11 +25,14 @@ export type { Credentials }
 /** Options of `hmacAuth`. */
 export interface HmacAuthOptions extends Credentials {
   /**
-   * Returns other credentials after the service has rejected those in use, which may have changed. It is called once a
-   * second at most, and may take 10 s. @default the rejection stands
+   * Returns other credentials after the service has rejected the current ones. It is called at most
+   * once a second, and may take 10 s. @default the rejection stands
    */
   readonly renewCredentials?: RenewCredentials
-  /** The wall clock, in milliseconds; where it is more than 5 s off, the service's time is used. @default Date.now */
+  /**
+   * The wall clock, in milliseconds of Unix time. The service rejects signatures if this clock is
+   * more than 5 s off. Then the service's time is used. @default Date.now
+   */
   readonly now?: () => number
   /** Computes the signature. @default Node's own HMAC; elsewhere the platform's WebCrypto */
   readonly crypto?: WebCrypto
@@ -44,13 +47,15 @@ const schema = {
 } satisfies Schema<HmacAuthOptions>
 
 /**
- * Signs every attempt of every call, REST requests and stream upgrades alike. As it runs inside retry, no attempt
- * carries the signature of another.
+ * Signs every attempt of every call, both REST requests and stream upgrades. The plugin runs inside
+ * `retry`, so each attempt has its own signature.
  *
- * Where the `Date` of a rejection shows that this machine's clock is wrong, the next attempt is signed with the service's
- * time; otherwise with other keys, if `renewCredentials` returns them. The error is `isCorrected` then, and `retry` tries
- * again at once, twice at most; a stack without `retry` signs once. Later calls use the time and keys that were accepted.
- * A clock is corrected by 24 h at most, so that a forged `Date` gets no signatures for distant times.
+ * If the `Date` of a rejection shows that this machine's clock is wrong, the next attempt is signed
+ * with the service's time. Otherwise it is signed with the keys that `renewCredentials` returns, if
+ * they are new. In both cases the error is `isCorrected`, and `retry` tries again at once, at most
+ * twice. A stack without `retry` signs once. Later calls use the time and keys that the service
+ * accepted. A clock is corrected by at most 24 h, so that a forged `Date` can't obtain signatures
+ * for distant times.
  */
 export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
   const { now, crypto, renewCredentials, ...credentials } = readOptions('hmacAuth', options, schema)
@@ -63,7 +68,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
 
     return async function signAttempt(call) {
       const { keys } = keyring
-      // In an enclave there is no client.
+      // An enclave has no client.
       clock ??= call.scope.client?.find(signingClock) ?? new ServiceClock(now)
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
@@ -97,8 +102,8 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
 }
 
 /**
- * The clock offsets for the next attempts of calls. Attempts of a call have its scope, URL and origin in common; a plugin may give each
- * a signal of its own.
+ * The clock offsets for the next attempts of calls. Attempts of a call share its scope, URL and
+ * origin, but not always its signal: a plugin may give each attempt a signal of its own.
  */
 class Corrections {
   readonly #scopes = new WeakMap<AbortSignal, Map<string, number>>()
@@ -122,7 +127,9 @@ function keyOf({ url, originID = '' }: Call): string {
   return `${url} ${originID}`
 }
 
-/** The same error, marked as corrected, so that the next attempt need not wait. */
+/**
+ * Returns a copy of the error that is marked as corrected, so that the next attempt need not wait.
+ */
 function corrected(error: AuthenticationError): AuthenticationError {
   const { message, statusCode, retryAfter, serverTime, feedIDs, cause } = error
   return new AuthenticationError(message, {
@@ -144,7 +151,7 @@ function corrected(error: AuthenticationError): AuthenticationError {
  *     X-Authorization-Signature-SHA256    HMAC-SHA256 under the user secret, lower-case hexadecimal, of
  *                                         `METHOD PATH?QUERY SHA256(BODY) API_KEY TIMESTAMP`
  *
- * `url` is absolute; its path and query are signed as they are sent.
+ * `url` is absolute. Its path and query are signed exactly as they are sent.
  */
 export async function generateAuthHeaders(
   apiKey: string,

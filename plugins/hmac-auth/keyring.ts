@@ -23,9 +23,12 @@ export interface Keys extends Credentials {
   readonly sign: Signer
 }
 
-/** Milliseconds between two requests for other keys: many calls may be rejected at once. */
+/**
+ * The least milliseconds between two calls of `renewCredentials`: many calls may be rejected at the
+ * same time.
+ */
 const PAUSE = 1000
-/** Milliseconds that a call waits for other keys. */
+/** The most milliseconds that a call waits for other keys. */
 const PATIENCE = 10_000
 
 /** The keys in use. Without `renewCredentials` they never change. */
@@ -34,7 +37,7 @@ export class Keyring {
   readonly #renewCredentials: RenewCredentials | undefined
   readonly #crypto: WebCrypto | undefined
   #askedAt = Number.NEGATIVE_INFINITY
-  /** The request without an answer yet. */
+  /** The request for keys that is not answered yet. */
   #asking: Promise<void> | undefined
 
   constructor(first: Credentials, renewCredentials?: RenewCredentials, crypto?: WebCrypto) {
@@ -47,9 +50,12 @@ export class Keyring {
     return this.#keys
   }
 
-  /** Requests other keys in place of these, which were rejected. Rejects when the call's signal aborts meanwhile. */
+  /**
+   * Requests other keys after these keys were rejected. Rejects if the call's signal aborts before
+   * the answer.
+   */
   async renew(rejected: Keys, call: Call): Promise<void> {
-    // Another call has found other keys since then.
+    // If these keys are no longer in use, another call has already found new keys.
     if (this.#renewCredentials === undefined || rejected !== this.#keys) return
     const now = performance.now()
     if (now - this.#askedAt >= (this.#asking === undefined ? PAUSE : PATIENCE)) {
@@ -60,7 +66,7 @@ export class Keyring {
     if (this.#asking !== undefined) await this.#wait(this.#asking, call)
   }
 
-  /** The signer is loaded with the first signature. */
+  /** Makes keys whose signer is loaded with the first signature. */
   #makeKeys({ apiKey, userSecret }: Credentials): Keys {
     const crypto = this.#crypto
     let signer: Signer | undefined
@@ -86,7 +92,7 @@ export class Keyring {
       log.error?.('renewCredentials has failed: the keys stay as they are')
       return
     }
-    // A late answer counts, unless there is a later request.
+    // A late answer still counts, unless a newer request has been made.
     if (this.#askedAt === now) this.#adopt(given, log)
   }
 
@@ -109,7 +115,7 @@ export class Keyring {
     if (this.#asking === request) this.#asking = undefined
   }
 
-  /** Waits for the answer, but not for too long. */
+  /** Waits for the answer, at most until `PATIENCE` milliseconds after the request. */
   async #wait(request: Promise<void>, { signal, scope: { log } }: Call): Promise<void> {
     const life = createLifetime(signal)
     const left = this.#askedAt + PATIENCE - performance.now()
@@ -126,7 +132,7 @@ export class Keyring {
   }
 }
 
-/** Checks credentials; errors name the field and never quote its value. */
+/** Checks credentials. Errors name the field and never quote its value. */
 function checkCredentials(given: unknown): Credentials {
   const { apiKey, userSecret } = (given ?? {}) as Partial<Credentials>
   return {
@@ -135,7 +141,10 @@ function checkCredentials(given: unknown): Credentials {
   }
 }
 
-/** Checks the key, which becomes a header: a key that a header can't hold must fail here, where no error quotes it. */
+/**
+ * Checks the API key, which becomes a header. A key that a header can't hold must be rejected here:
+ * other errors might quote it.
+ */
 export function checkKey(field: string, value: unknown): string {
   const key = checkText(field, value)
   if (!/^[\x21-\x7e]+$/.test(key))
@@ -143,24 +152,30 @@ export function checkKey(field: string, value: unknown): string {
   return key
 }
 
-/** A moment by this machine's clock, and its correction. */
+/** A moment by this machine's clock, and the correction for its signature. */
 export interface Moment {
-  /** In Unix milliseconds. */
+  /** The moment in Unix milliseconds, uncorrected. */
   readonly at: number
-  /** Milliseconds to add. */
+  /** Milliseconds to add to `at`. */
   readonly offset: number
-  /** The offset that was confirmed at that moment. */
+  /** The confirmed offset of the clock at that moment. */
   readonly usual: number
   /** The same moment, in milliseconds of `performance.now`. */
   readonly since: number
 }
 
-/** Milliseconds by which a clock may be off without being corrected: the service accepts such signatures. */
+/**
+ * A clock that is off by no more than this many milliseconds is not corrected, since the service
+ * accepts its signatures.
+ */
 const TOLERANCE = 2000
-/** The largest correction in milliseconds: a wrong `Date` must not get signatures for distant times. */
+/**
+ * The largest correction in milliseconds, so that a wrong `Date` can't obtain signatures for
+ * distant times.
+ */
 const MAX_OFFSET = 86_400_000
 
-/** This machine's clock, corrected by the service's where the two differ. */
+/** This machine's clock, corrected by the service's clock if the two differ. */
 export class ServiceClock {
   readonly #now: () => number
   #offset = 0
@@ -177,15 +192,17 @@ export class ServiceClock {
   }
 
   /**
-   * The offset for the next attempt, after an attempt signed for a moment was rejected at the service's time: the offset that was
-   * confirmed since, or the offset that this time shows.
+   * Returns the offset for the next attempt, after an attempt that was signed at this moment was
+   * rejected. If another offset was confirmed since then, returns that offset. Otherwise returns
+   * the offset that `serverTime` shows.
    */
   offsetAfter({ at, offset: used, usual, since }: Moment, serverTime: number | undefined): number {
     if (usual !== this.#offset) return this.#offset
     if (serverTime === undefined) return used
-    // The header has whole seconds; this is the middle of one.
+    // The header has whole seconds, so take the middle of the second.
     const time = serverTime + 500
-    // The service answered between the signing and now, so a time within these shows no difference.
+    // The service answered between the signing and now. A service time in that interval shows no
+    // difference between the clocks.
     const took = performance.now() - since
     if (time > at + used - TOLERANCE && time < at + used + took + TOLERANCE) return used
     const found = Math.round(time - at - took / 2)

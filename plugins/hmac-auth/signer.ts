@@ -11,10 +11,13 @@ export type Signer = (
   timestamp: number,
 ) => Promise<Record<string, string>>
 
-/** SHA-256 of no bytes: most requests have no body. */
+/** The SHA-256 of an empty body, which most requests have. */
 const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** Creates a signer: by the platform's own HMAC where it has one and no `crypto` is given, or else by WebCrypto. */
+/**
+ * Creates a signer. It uses the platform's own HMAC if there is one and no `crypto` is given, or
+ * else WebCrypto.
+ */
 export function createSigner(apiKey: string, userSecret: string, crypto?: WebCrypto): Signer {
   const { hash, hmac } =
     crypto === undefined && sha256 !== undefined ? sha256 : createWebSha256(crypto)
@@ -31,7 +34,9 @@ export function createSigner(apiKey: string, userSecret: string, crypto?: WebCry
   }
 }
 
-/** SHA-256 by WebCrypto, for one key, which is imported once. */
+/**
+ * Creates hash and HMAC functions by WebCrypto. They serve one key only, which is imported once.
+ */
 function createWebSha256(crypto: WebCrypto | undefined): {
   hash(data: string | Uint8Array): Promise<string>
   hmac(key: string, data: string): Promise<string>

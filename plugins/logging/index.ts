@@ -22,7 +22,7 @@ export {
   winstonLogger,
 } from './loggers.js'
 
-/** The levels of the log; each includes those after it. `LogLevel[0]` is `'DEBUG'`. */
+/** The levels of the log. Each level includes the levels after it. `LogLevel[0]` is `'DEBUG'`. */
 export const LogLevel: {
   /** Feed id validation, decoding steps, auth headers, requests and answers, origins of reports. */
   readonly DEBUG: 0
@@ -30,7 +30,9 @@ export const LogLevel: {
   readonly INFO: 1
   /** Retries, reconnections, timeouts, invalid data. */
   readonly WARN: 2
-  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
+  /**
+   * Failures of authentication, network, decoding and requests; crashes of handlers and plugins.
+   */
   readonly ERROR: 3
   /** The name of `LogLevel.DEBUG`. */
   readonly 0: 'DEBUG'
@@ -59,17 +61,24 @@ export declare namespace LogLevel {
   type INFO = 1
   /** Retries, reconnections, timeouts, invalid data. */
   type WARN = 2
-  /** Failed authentication, network, decoding and requests; crashes of handlers and plugins. */
+  /**
+   * Failures of authentication, network, decoding and requests; crashes of handlers and plugins.
+   */
   type ERROR = 3
 }
 
 /** Options of `logging`. */
 export interface LoggingConfig {
-  /** Gets the lines; without one, nothing is logged. A pino logger gets the facts as it wants them, before the message. */
+  /**
+   * Receives the lines. Without a logger, nothing is logged. A pino logger receives the facts
+   * before the message, as pino expects.
+   */
   logger?: Logger
   /** The lowest level that is logged, or its name. @default LogLevel.INFO */
   logLevel?: LogLevel | Uppercase<LevelName>
-  /** Log WebSocket pings, pongs and connection states as well, at DEBUG. @default false */
+  /**
+   * Whether to log WebSocket pings, pongs and connection states too, at level DEBUG. @default false
+   */
   enableConnectionDebug?: boolean
 }
 
@@ -79,7 +88,10 @@ const schema = {
   enableConnectionDebug: withDefault(false, named(checkBoolean)),
 } satisfies Schema<LoggingConfig>
 
-/** Errors name `logging.logger`, since the options of a client hold these. */
+/**
+ * Makes errors name the field as `logging.…`, since a client's options hold these options under
+ * `logging`.
+ */
 function named<Value>(rule: Rule<Value>): Rule<Value> {
   return (field, value) => rule(`logging.${field}`, value)
 }
@@ -102,8 +114,8 @@ function checkLevel(field: string, value: unknown): LogLevel {
 }
 
 /**
- * Writes the log of the core and the plugins to a logger of yours. No line holds a secret, a signature, a body or an
- * Authorization value, and a logger that throws changes nothing.
+ * Writes the log of the core and the plugins to your logger. No line holds a secret, a signature, a
+ * body or an Authorization value. A logger that throws does not affect the client.
  */
 export function logging(options?: LoggingConfig): Plugin<never> {
   const { logger, logLevel, enableConnectionDebug } = readOptions('logging', options, schema)

@@ -1,38 +1,48 @@
 import { ValidationError } from '../../core/errors.js'
 
-/** A logger with any of these functions, which get a message and an object of facts: console, pino, winston, … */
+/**
+ * A logger with any of these functions, such as console. Each function receives a message and an
+ * object of facts.
+ */
 export interface Logger {
-  /** Gets the lines of level `DEBUG`. */
+  /** Receives the lines of level `DEBUG`. */
   debug?(message: string, ...args: unknown[]): void
-  /** Gets the lines of level `INFO`. */
+  /** Receives the lines of level `INFO`. */
   info?(message: string, ...args: unknown[]): void
-  /** Gets the lines of level `WARN`. */
+  /** Receives the lines of level `WARN`. */
   warn?(message: string, ...args: unknown[]): void
-  /** Gets the lines of level `ERROR`. */
+  /** Receives the lines of level `ERROR`. */
   error?(message: string, ...args: unknown[]): void
 }
 
-/** The levels of a logger, the lowest first. */
+/** The levels of a logger, lowest first. */
 export const levels = ['debug', 'info', 'warn', 'error'] as const
 /** The name of a level of a logger. */
 export type LevelName = (typeof levels)[number]
 
-/** The part of a pino logger that is used: its levels, which get the facts first. */
+/**
+ * The part of a pino logger that is used: the functions of its levels. They take the facts before
+ * the message.
+ */
 export type PinoLogger = {
   readonly [Level in LevelName]?: (facts: object, message?: string) => void
 }
 
-/** The property of every pino logger, and of its children, that pino publishes as `pino.symbols.serializersSym`. */
+/**
+ * The symbol of a property that every pino logger and its children have. pino publishes it as
+ * `pino.symbols.serializersSym`.
+ */
 const serializers = Symbol.for('pino.serializers')
 
-/** True for a logger that pino has made. */
+/** Returns true for a logger that pino has made. */
 export function isPino(logger: object): logger is PinoLogger {
   return serializers in logger
 }
 
 /**
- * A logger that writes to pino: the facts of a line become fields of its entry. `logging` does so by itself with a pino logger;
- * this function also takes another library's logger that wants the facts first.
+ * Makes a logger that writes to pino. The facts of a line become fields of pino's entry. `logging`
+ * calls this function itself for a pino logger. The function also accepts loggers of other
+ * libraries that take the facts first.
  *
  * @example
  * ```ts
@@ -43,7 +53,7 @@ export function pinoLogger(pino: PinoLogger): Logger {
   const logger: Logger = {}
   for (const level of levels) {
     if (typeof pino?.[level] !== 'function') continue
-    // pino replaces its functions when its level changes, so each is looked up when it is called.
+    // pino replaces its functions when its level changes, so look up the function at each call.
     logger[level] = function write(message, facts) {
       pino[level]?.((facts as object | undefined) ?? {}, message)
     }
@@ -55,17 +65,21 @@ export function pinoLogger(pino: PinoLogger): Logger {
   return logger
 }
 
-/** The part of a winston logger that is used: the names of its levels, and the function that takes a whole entry. */
+/**
+ * The part of a winston logger that is used: the names of its levels, and the function that writes
+ * an entry.
+ */
 export interface WinstonLogger {
   /** The levels of the logger, by name. */
   readonly levels: object
-  /** Writes an entry, whose further members are facts. */
+  /** Writes an entry. The entry may have further members, which are the facts. */
   log(entry: { level: string; message: string }): unknown
 }
 
 /**
- * A logger that writes to winston: the facts of a line become members of winston's entry. `warn` is written as `warning` where
- * the levels are those of syslog; a level that the logger lacks is left out.
+ * Makes a logger that writes to winston. The facts of a line become members of winston's entry.
+ * `warn` is written as `warning` if the logger has the syslog levels. Lines of a level that the
+ * logger lacks are not written.
  *
  * @example
  * ```ts
@@ -82,7 +96,8 @@ export function winstonLogger(winston: WinstonLogger): Logger {
   for (const level of levels) {
     const name = level === 'warn' && !('warn' in known) ? 'warning' : level
     if (!(name in known)) continue
-    // A whole entry: with a message apart, winston takes a percent sign in it for an argument's place, and drops the facts.
+    // Pass a whole entry. If the message is a separate argument, winston reads a percent sign in it
+    // as a placeholder, and drops the facts.
     logger[level] = function write(message, facts) {
       winston.log({ ...(facts as object | undefined), level: name, message })
     }

@@ -21,18 +21,21 @@ import { traceCalls } from './spans.js'
 
 /** Options of `opentelemetry`. */
 export interface OpenTelemetryOptions {
-  /** @default the one that is registered with the API when the plugin is made */
+  /**
+   * Provides the meter for the metrics. @default the provider registered with the API when the
+   * plugin is made
+   */
   readonly meterProvider?: MeterProvider
-  /** @default the one that is registered with the API */
+  /** Provides the tracer for the spans. @default the provider registered with the API */
   readonly tracerProvider?: TracerProvider
   /**
-   * Whether requests and the upgrades of streams carry the trace context, by the propagator that is registered with the API;
-   * baggage is never sent. @default true
+   * Whether requests and the upgrades of streams carry the trace context. The propagator that is
+   * registered with the API writes it. Baggage is never sent. @default true
    */
   readonly propagate?: boolean
   /**
-   * Whether metrics have the ids of feeds, and each feed's reports are counted: there are as many series as feeds then.
-   * @default false
+   * Whether metrics have feed ids as attributes, and the reports of each feed are counted. There
+   * are then as many series as feeds. @default false
    */
   readonly feedIDs?: boolean
 }
@@ -45,9 +48,9 @@ const schema = {
 } satisfies Schema<OpenTelemetryOptions>
 
 /**
- * Exports traces and metrics through the API of OpenTelemetry, to the SDK that you have registered: a span for each operation
- * and for each attempt of it, and the metrics in docs/telemetry.md. The plugin stands first in a stack, so that it sees
- * what reaches you.
+ * Exports traces and metrics through the OpenTelemetry API to your registered SDK. Each operation
+ * and each of its attempts has a span. docs/telemetry.md lists the metrics. The plugin stands first
+ * in a stack, so that it sees exactly the answers and reports that you get.
  */
 export function opentelemetry(options?: OpenTelemetryOptions): Plugin<never> {
   const given = readOptions('opentelemetry', options, schema)
@@ -63,10 +66,10 @@ export function opentelemetry(options?: OpenTelemetryOptions): Plugin<never> {
   }
 }
 
-/** The metrics of each provider: plugins of several clients share them. */
+/** The telemetry of each provider. The plugins of several clients share it. */
 const known = new WeakMap<MeterProvider, Telemetry>()
 
-/** The telemetry whose metrics a provider exports. */
+/** Returns the telemetry whose metrics a provider exports. */
 function telemetryOf(provider: MeterProvider): Telemetry {
   const telemetry = known.get(provider) ?? createInstruments(provider)
   known.set(provider, telemetry)
@@ -77,7 +80,7 @@ function createInstruments(provider: MeterProvider): Telemetry {
   const meter = provider.getMeter('sluice', VERSION)
   const histograms = new Map<string, Histogram>()
   const observables = new Map<string, Observable>()
-  // Without a context no value is linked to a trace: there are no exemplars.
+  // The root context links no value to a trace, so there are no exemplars.
   const telemetry = createTelemetry((metric, value, attributes) =>
     histograms.get(metric)?.record(value, attributes, ROOT_CONTEXT),
   )

@@ -17,27 +17,31 @@ import { failureAttributes, requestAttributes, statusOf } from '../telemetry/ind
 /** An operation and its span. */
 interface Operation {
   readonly span: Span
-  /** The context in which its span is the active one. */
+  /** The context in which the operation's span is active. */
   readonly context: Context
   hasEnded: boolean
-  /** How often each URL and origin was asked. */
+  /** How many attempts each URL and origin has had. */
   readonly attempts: Map<string, number>
 }
 
-/** The key under which a call carries its operation: layers copy calls, and there may be no manager of contexts. */
+/**
+ * The key under which a call carries its operation. A property survives when layers copy the call,
+ * and needs no context manager.
+ */
 const operationKey = Symbol('operation')
 
 type TracedCall = Call & { readonly [operationKey]?: Operation }
 
 /**
- * Makes the layers that trace calls: a span for each operation, and below it one for each attempt. A stream's operation ends
- * when it is open: what happens later, reconnections and pages of missing reports, begins traces that link to it.
+ * Makes the layers that trace calls. Each operation has a span, and each attempt has a span below
+ * it. A stream's operation ends when the stream is open. Later reconnections and requests for
+ * missing reports begin traces of their own, which link to that operation.
  */
 export function traceCalls(
   tracer: Tracer,
   propagate: boolean,
 ): { readonly call: Layer; readonly attempt: Layer } {
-  /** The operation of each request, and the latest one of each stream, by its scope's client. */
+  /** The latest operation of each request and stream, by the client of its scope. */
   const operations = new WeakMap<object, Operation>()
 
   function startOperation(call: Call): Operation {
@@ -57,7 +61,7 @@ export function traceCalls(
     const base = contextBelow(operation)
     const { method, url, purpose, originID = '' } = call
     const { pathname } = new URL(url)
-    // A plugin may request anything, so its paths don't belong into names.
+    // A plugin may request any path, so paths of plugins don't belong in span names.
     const template = purpose === 'plugin' ? {} : { 'url.template': pathname }
     const resends = operation === undefined ? 0 : countResends(operation, call)
     const attributes = {
@@ -108,7 +112,10 @@ export function traceCalls(
   }
 }
 
-/** How often an operation has sent this before. What a stream opens anew later is not counted. */
+/**
+ * Returns how often an operation has already sent this call. Reconnections after the operation has
+ * ended are not counted.
+ */
 function countResends({ attempts, hasEnded }: Operation, { url, originID = '' }: Call): number {
   if (hasEnded) return 0
   const key = `${url} ${originID}`
@@ -117,22 +124,27 @@ function countResends({ attempts, hasEnded }: Operation, { url, originID = '' }:
   return resends
 }
 
-/** The context for what is done below an operation: none of an operation that has ended. */
+/**
+ * Returns the context for spans below an operation: the root context if the operation has ended.
+ */
 function contextBelow(operation: Operation | undefined): Context {
   return operation === undefined || operation.hasEnded ? ROOT_CONTEXT : operation.context
 }
 
-/** The link to an operation that is no parent any more. */
+/** Returns a link to the operation if it has ended, since it can't be a parent any more. */
 function linksTo(operation: Operation | undefined): { context: ReturnType<Span['spanContext']> }[] {
   return operation?.hasEnded ? [{ context: operation.span.spanContext() }] : []
 }
 
-/** Runs a handler. Not for a stream in its context: what its connection brings later would be in it, too. */
+/**
+ * Runs a handler in the context, but only for a request. For a stream, everything that its
+ * connection brings later would be in that context, too.
+ */
 function run(next: Handler, call: Call, context: Context): Promise<Reply> {
   return call.kind === 'request' ? contexts.with(context, next, undefined, call) : next(call)
 }
 
-/** Adds the trace context to headers, over none that is there. */
+/** Adds the trace context to headers. Existing headers are not overwritten. */
 function inject(headers: Headers, context: Context): void {
   const carrier: Record<string, string> = {}
   propagation.inject(propagation.deleteBaggage(context), carrier)
@@ -142,7 +154,7 @@ function inject(headers: Headers, context: Context): void {
 
 function markFailed(span: Span, thrown: unknown, call: Call): void {
   span.setAttributes(failureAttributes(thrown, call))
-  // That the caller has lost interest is no error.
+  // A call aborted by its caller is not an error.
   if (call.signal.aborted) return
   span.setStatus({ code: SpanStatusCode.ERROR, message: asError(thrown).message })
 }

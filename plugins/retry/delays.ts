@@ -11,29 +11,37 @@ import {
 
 /** Options of `retry`. */
 export interface RetryOptions {
-  /** How often a request is tried again. @default 3 */
+  /** The most retries of a request. @default 3 */
   readonly attempts?: number
-  /** Milliseconds before the first new try of a request, doubled for each further one, with jitter. @default 1000 */
+  /**
+   * Milliseconds before the first retry of a request. The delay doubles for each further retry,
+   * with jitter. @default 1000
+   */
   readonly delay?: number
-  /** Milliseconds that no delay exceeds. @default 10000 */
+  /** The doubled delay never exceeds this many milliseconds. @default 10000 */
   readonly maxDelay?: number
   /**
-   * Milliseconds the service may ask us to wait (Retry-After). When it asks for more, a request fails at once and says
-   * so, and a stream waits no longer than this. @default 60000
+   * The longest wait that the service may ask for (Retry-After), in milliseconds. If it asks for
+   * more, a request fails at once, and a stream waits no longer than this. @default 60000
    */
   readonly maxRetryAfter?: number
-  /** Milliseconds that a connection must last to reset the count of failed attempts. @default 2000 */
+  /**
+   * A connection that lasts this many milliseconds resets the count of failed attempts. @default
+   * 2000
+   */
   readonly healthyAfter?: number
   /**
-   * Milliseconds between two attempts for a connection that keeps failing, while others carry the stream. @default 30000
+   * Milliseconds between two attempts for a connection that keeps failing while other connections
+   * carry the stream. @default 30000
    */
   readonly probeInterval?: number
   /**
-   * Milliseconds between two attempts for a connection that the service keeps rejecting (401, 403 and the like) after it,
-   * or another of its stream, was open: at least that many, and up to a tenth more. @default 60000
+   * The least milliseconds between two attempts for a connection that the service keeps rejecting
+   * (401, 403 and the like). The interval is at most a tenth longer. It applies if the stream has
+   * had an open connection before. @default 60000
    */
   readonly refusedInterval?: number
-  /** From 0 to 1, for the jitter. @default Math.random */
+  /** Returns a number from 0 to 1 for the jitter. @default Math.random */
   readonly random?: () => number
 }
 
@@ -51,22 +59,28 @@ const schema = {
   random: withDefault(() => Math.random(), checkFunction<() => number>),
 } satisfies Schema<RetryOptions>
 
-/** Corrections of a clock or of keys that use up no attempt: after more, nothing was corrected. */
+/**
+ * How many corrections of a clock or of keys use up no attempt. If the service still rejects the
+ * call after that, the corrections don't help.
+ */
 const MAX_CORRECTIONS = 2
 
-/** Counts the errors after which the next try needs no delay. */
+/**
+ * Makes a function that tells whether an error was corrected, so that the next attempt needs no
+ * delay. The function returns true at most `MAX_CORRECTIONS` times.
+ */
 export function countCorrections(): (error: unknown) => boolean {
   let corrections = 0
   return error =>
     isStreamsError(error, 'AUTHENTICATION') && error.isCorrected && ++corrections <= MAX_CORRECTIONS
 }
 
-/** The milliseconds that the service has asked us to wait. */
+/** Returns the milliseconds that the service has asked us to wait, or 0. */
 export function retryAfterOf(error: unknown): number {
   return (error as WireErrorFacts).retryAfter ?? 0
 }
 
-/** The delays before another try, in milliseconds, and the other settings of `retry`. */
+/** The delays before another attempt, in milliseconds, and the other settings of `retry`. */
 export class Delays {
   readonly settings: Required<RetryOptions>
 
@@ -74,38 +88,47 @@ export class Delays {
     this.settings = readOptions('retry', options, schema)
   }
 
-  /** The delay before attempt n, from 1. It doubles from `base` on; the service may ask for a longer wait. */
+  /**
+   * Returns the delay before the retry numbered `attempt`, from 1. The delay begins at `base` and
+   * doubles. The service may ask for a longer wait.
+   */
   before(attempt: number, base: number, error: unknown): number {
     const { maxDelay } = this.settings
     return this.#jitter(Math.min(maxDelay, base * 2 ** Math.min(attempt - 1, 30)), error)
   }
 
-  /** The delay before a connection is opened again. */
+  /** Returns the delay before a connection is opened again. */
   beforeConnecting(attempt: number, base: number, error: unknown): number {
     const { maxDelay, maxRetryAfter } = this.settings
     return Math.min(this.before(attempt, base, error), Math.max(maxDelay, maxRetryAfter))
   }
 
-  /** The delay before another attempt for a connection that keeps failing. */
+  /** Returns the delay before another attempt for a connection that keeps failing. */
   beforeProbe(error: unknown): number {
     const { probeInterval, maxRetryAfter } = this.settings
     return Math.min(this.#jitter(probeInterval, error), Math.max(probeInterval, maxRetryAfter))
   }
 
-  /** The delay before another attempt at a service that keeps rejecting: at least the interval, and the wait that it asks for. */
+  /**
+   * Returns the delay before another attempt if the service keeps rejecting. It is at least the
+   * interval, and at least the wait that the service asks for.
+   */
   beforeRejected(error: unknown): number {
     const { refusedInterval, maxRetryAfter, random } = this.settings
     const least = Math.max(refusedInterval, Math.min(retryAfterOf(error), maxRetryAfter))
     return Math.min(least * (1 + random() / 10), MAX_TIMER)
   }
 
-  /** The part of a delay that the service has asked for. */
+  /** Returns the part of a delay that the service has asked for. */
   askedFor(delayMs: number, error: unknown): number {
     const { maxRetryAfter, random } = this.settings
     return Math.min(delayMs, Math.min(retryAfterOf(error), maxRetryAfter) * (1 + random() / 10))
   }
 
-  /** Takes off up to a random half, so that clients that failed together don't come back together. */
+  /**
+   * Subtracts a random part of up to half, so that clients that failed together don't all retry at
+   * the same time.
+   */
   #jitter(longest: number, error: unknown): number {
     const { random } = this.settings
     const retryAfter = retryAfterOf(error)

@@ -7,15 +7,17 @@ import { countCorrections, Delays, type RetryOptions, retryAfterOf } from './del
 export type { RetryOptions } from './delays.js'
 
 /**
- * Tries a request again where its error is `isRetryable` (429, 5xx, the network, a timeout), and opens a lost connection
- * again. How often and how fast a stream reconnects are options of the stream.
+ * Tries a request again if its error is `isRetryable` (429, 5xx, the network, a timeout), and opens
+ * a lost connection again. The stream's own options set how often and how fast it reconnects.
  *
- * The delay before try n is `delay · 2^(n-1)`, at most `maxDelay`, less up to a random half: clients that failed together
- * don't come back together. Where the service asks for a longer wait (Retry-After), the delay is that, and up to a tenth
- * more; a request for which it asks for more than `maxRetryAfter` is not tried again.
+ * The delay before retry n is `delay · 2^(n-1)`, at most `maxDelay`, less a random part of up to
+ * half. So clients that failed together don't all retry at the same time. If the service asks for a
+ * longer wait (Retry-After), the delay is that wait plus up to a tenth. A request is not tried
+ * again if the service asks for more than `maxRetryAfter`.
  *
- * A stream that was accepted and is then rejected is tried once more as usual, since the rejection may be temporary; a second
- * one is a `degraded` status, and from then on the stream is tried every `refusedInterval`, until it is open again.
+ * A stream that was accepted and is then rejected is tried once more as usual, since the rejection
+ * may be temporary. After a second rejection the plugin emits the status `degraded`. From then on
+ * the stream is tried every `refusedInterval` until it is open again.
  */
 export function retry(options?: RetryOptions): Plugin<never> {
   const delays = new Delays(options)
@@ -30,7 +32,7 @@ export function retry(options?: RetryOptions): Plugin<never> {
   }
 }
 
-/** Tries a request again, as long as its errors are retryable and attempts are left. */
+/** Tries a request again while its errors are retryable and attempts are left. */
 async function retryRequest(next: Handler, call: RequestCall, delays: Delays): Promise<Reply> {
   const { operation, signal } = call
   const { attempts, delay: base, maxRetryAfter } = delays.settings

@@ -14,8 +14,9 @@ import { createLifetime } from '../../core/lifetime.js'
 import { countCorrections, type Delays } from './delays.js'
 
 /**
- * Opens a connection, and opens it again whenever it is lost. Resolves once it is open for the first time; the reply's
- * `ended` settles when the connection is given up, or its signal aborts.
+ * Opens a connection, and opens it again whenever it is lost. Resolves once the connection is open
+ * for the first time. The reply's `ended` settles when the plugin gives the connection up, or when
+ * the signal aborts.
  */
 export function reconnect(next: Handler, call: StreamCall, delays: Delays): Promise<StreamReply> {
   const opened = createDeferred<StreamReply>()
@@ -31,7 +32,10 @@ export function reconnect(next: Handler, call: StreamCall, delays: Delays): Prom
   return opened.promise
 }
 
-/** Resolves with the end that the call's signal has caused; rejects when the connection is given up. */
+/**
+ * Keeps a connection open. Resolves when the call's signal has ended the connection. Rejects when
+ * the connection is given up.
+ */
 async function keepOpen(
   next: Handler,
   call: StreamCall,
@@ -44,9 +48,12 @@ async function keepOpen(
   const { maxReconnectAttempts: maxAttempts, reconnectInterval } = call.reconnect
   const facts = connectionFacts(call)
   let isCorrected = countCorrections()
-  /** The last period in which other connections carried the stream, once it has reset the count of attempts. */
+  /**
+   * The value of `carried` that was checked last. Each period resets the count of attempts at most
+   * once.
+   */
   let counted: Connections['carried']
-  /** Rejections since it was open. */
+  /** How many rejections there were since the connection was last open. */
   let rejections = 0
   let isDegraded = false
   for (let attempt = 1; ; ) {
@@ -67,8 +74,9 @@ async function keepOpen(
     }
     if (isCorrected(error)) continue
     const isAlone = connections.open === 0
-    // A connection that was probed slowly while others carried the stream has all its attempts once it is needed. Connections
-    // that brought junk did not carry it.
+    // While other connections carried the stream, this connection was probed slowly. Now that the
+    // stream needs it, it gets all its attempts back. A connection that sent malformed messages did
+    // not carry the stream.
     const { carried } = connections
     if (isAlone && carried !== counted) {
       const isJunk = isStreamsError(error, 'WS_FRAME')
@@ -81,11 +89,12 @@ async function keepOpen(
     const isHopeless = !isRetryable(error) && !(isRejected && carried !== undefined)
     if (isAlone && isHopeless) throw error
     if (isAlone && attempt > maxAttempts) {
-      // The stream may continue without these feeds.
+      // Keep the error that names the rejected feeds: the stream may continue without them.
       if (rejections === 1 && rejectedFeeds(error).length > 0) throw error
       throw gaveUp(facts.host, attempt - 1, error)
     }
-    // While others carry the stream, a connection is never given up, and need not hurry.
+    // While other connections carry the stream, this connection is never given up, and its attempts
+    // may be slow.
     const isProbing = isHopeless || attempt > maxAttempts
     const isSlow = isRejected && rejections > 1
     const delayMs = isSlow
@@ -103,7 +112,8 @@ async function keepOpen(
     )
     const status = { type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error } as const
     scope.events.emit('status', status)
-    // The loss of a short-lived connection does not wake one that waits alone: else two would wake each other for ever.
+    // If no other connection is open, the loss of a short-lived connection must not end the wait.
+    // Otherwise two connections could wake each other forever.
     const leastCarried = isAlone ? healthyAfter : 0
     await sleepUntilNeeded(call, delayMs, delays.askedFor(delayMs, error), leastCarried)
     attempt++
@@ -115,8 +125,9 @@ function durationOf(carried: Connections['carried']): number {
 }
 
 /**
- * Sleeps for `ms`. After the `askedMs` that the service has asked for, it wakes when the last of the other connections is
- * lost, if they have carried the stream for `leastCarried` milliseconds.
+ * Sleeps for `ms`. The first `askedMs`, which the service has asked for, are never cut short. After
+ * them the sleep ends when the last other connection is lost, if other connections carried the
+ * stream for `leastCarried` milliseconds.
  */
 async function sleepUntilNeeded(
   { signal, scope: { connections } }: StreamCall,
@@ -151,7 +162,10 @@ function isRetryable(error: Error): boolean {
   return isStreamsError(error) && error.isRetryable
 }
 
-/** True where the service, or the proxy before it, has rejected the connection and another try will not help. */
+/**
+ * Returns true if the service, or a proxy in front of it, has rejected the connection and another
+ * attempt will not help.
+ */
 function isRejection(error: Error): boolean {
   if (isRetryable(error)) return false
   const codes = ['AUTHENTICATION', 'WS_REFUSED', 'PROXY'] as const

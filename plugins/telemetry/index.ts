@@ -23,38 +23,44 @@ export {
   prometheusName,
 } from './metrics.js'
 
-/** The hooks that a plugin needs to be told everything. */
+/** The hooks through which telemetry collects its metrics. */
 export type TelemetryHooks = Required<Pick<Plugin<never>, 'setup' | 'call' | 'attempt' | 'report'>>
 
 /** Options of one plugin. */
 export interface WatchOptions {
-  /** Whether metrics have the ids of feeds: as many series as there are feeds. */
+  /** Whether metrics have feed ids as attributes. There are then as many series as feeds. */
   readonly feedIDs: boolean
 }
 
 /** Collects the metrics of clients. */
 export interface Telemetry {
-  /** Makes the hooks of a plugin, whose stack's clients are watched from then on. `name` is the plugin's. */
+  /**
+   * Makes the hooks of the plugin called `name`. They watch every client whose stack has the
+   * plugin.
+   */
   watch(name: string, options: WatchOptions): TelemetryHooks
-  /** The values of all counters and gauges now, over all clients. */
+  /** Returns the current values of all counters and gauges, over all clients. */
   observe(): Iterable<Measurement>
 }
 
-/** Takes a value of a histogram. */
+/** Records a value of a histogram. */
 export type AddValue = (metric: MetricName, value: number, attributes: Attributes) => void
 
 /** A client that is watched. */
 interface Watched {
   metrics: PluginClient['metrics'] | undefined
   hasEnded: boolean
-  /** The stale feeds of each of its streams. */
+  /** The stale feeds, one set for each stream of the client. */
   readonly stale: Set<ReadonlySet<string>>
 }
 
-/** Collects metrics: histograms are recorded at once, counters and gauges are read when they are asked for. */
+/**
+ * Collects metrics. Values of histograms are recorded at once; counters and gauges are read when an
+ * exporter asks for them.
+ */
 export function createTelemetry(addValue: AddValue): Telemetry {
   const bound = createBounds()
-  /** What has happened, and what clients that have ended have counted. */
+  /** Counted events, and the counts of clients that have ended. */
   const past = new Sums(bound)
   const clients = new Set<Watched>()
   const count = (metric: MetricName, attributes: Attributes = {}): void =>
@@ -62,7 +68,7 @@ export function createTelemetry(addValue: AddValue): Telemetry {
   const addBounded: AddValue = (metric, value, attributes) =>
     addValue(metric, value, bound(attributes))
 
-  /** Keeps of clients that have ended their counts alone. */
+  /** Drops the clients that have ended, and keeps their counts. */
   function forgetEnded(): void {
     for (const client of clients) {
       if (!client.hasEnded) continue
@@ -77,7 +83,7 @@ export function createTelemetry(addValue: AddValue): Telemetry {
     watch(name, { feedIDs }) {
       const key: ServiceKey<Watched> = { name: `the metrics of ${name}` }
       const meet = ({ client }: RequestScope | StreamScope): Watched | undefined => {
-        // In an enclave there is no client.
+        // An enclave has no client.
         const watched = client?.find(key)
         if (watched !== undefined) watched.metrics ??= client.metrics
         return watched
@@ -126,7 +132,7 @@ export function createTelemetry(addValue: AddValue): Telemetry {
       forgetEnded()
       const sums = new Sums(bound)
       for (const { metric, value, attributes } of past.all) sums.add(metric, value, attributes)
-      // OpenTelemetry repeats the last value of what is not observed.
+      // Report zeros too: OpenTelemetry repeats the last value of a metric that is not observed.
       for (const { name, kind, attributes } of metrics)
         if (kind === 'up-down-counter' || (kind === 'gauge' && attributes.length === 0))
           sums.add(name, 0)
@@ -209,10 +215,12 @@ async function time(
   }
 }
 
-/** What `error.type` says where the caller has lost interest. */
+/** The `error.type` of a call that its caller has aborted. */
 const ABORTED = 'aborted'
 
-/** The attributes of the HTTP semantic conventions that a call has before it is answered. */
+/**
+ * Returns the attributes of the HTTP semantic conventions that are known before a call is answered.
+ */
 export function requestAttributes({ method, url }: Call): Attributes {
   const { hostname, port, protocol } = new URL(url)
   const scheme = protocol.slice(0, -1)
@@ -225,12 +233,12 @@ export function requestAttributes({ method, url }: Call): Attributes {
   }
 }
 
-/** The status that a call was answered with. */
+/** Returns the HTTP status of an answer. */
 export function statusOf(reply: Reply): number {
   return reply.kind === 'request' ? reply.status : 101
 }
 
-/** The attributes of an attempt that has failed. */
+/** Returns the attributes of a call or attempt that has failed. */
 export function failureAttributes(thrown: unknown, { signal }: Call): Attributes {
   const { statusCode } = (thrown ?? {}) as WireErrorFacts
   const error = { 'error.type': signal.aborted ? ABORTED : errorTypeOf(thrown) }
@@ -239,13 +247,16 @@ export function failureAttributes(thrown: unknown, { signal }: Call): Attributes
     : error
 }
 
-/** What `error.type` says of a call: the status, where the service has answered with one, or else the error's code. */
+/**
+ * Returns the `error.type` of a call: the HTTP status if the service has answered, or else the
+ * error's code.
+ */
 function errorTypeOf(thrown: unknown): string {
   const { statusCode } = (thrown ?? {}) as WireErrorFacts
   return typeof statusCode === 'number' ? String(statusCode) : codeOf(thrown)
 }
 
-/** The code of an error, or its name. */
+/** Returns the code of an error, or its name if it has no code. */
 function codeOf(thrown: unknown): string {
   const { code, name } = (thrown ?? {}) as Record<string, unknown>
   const type = code ?? name

@@ -6,15 +6,15 @@ import type { Attributes, MetricName } from './metrics.js'
 
 /** A value of a metric, for some attributes. */
 export interface Measurement {
-  /** The metric that it is of. */
+  /** The metric to which the value belongs. */
   readonly metric: MetricName
-  /** What tells it from others of the metric. */
+  /** The attributes that distinguish this value from other values of the metric. */
   readonly attributes: Attributes
-  /** The count or measure, in the unit of the metric. */
+  /** The count or measurement, in the unit of the metric. */
   readonly value: number
 }
 
-/** The values of metrics, by their attributes: none at first. */
+/** The values of metrics, by metric and attributes. Empty at first. */
 export class Sums {
   readonly #bound: Bound
   readonly #sums = new Map<string, { -readonly [Name in keyof Measurement]: Measurement[Name] }>()
@@ -28,7 +28,7 @@ export class Sums {
     return this.#sums.values()
   }
 
-  /** The sum of a metric for some attributes, 0 at first. */
+  /** Returns the sum of a metric for these attributes. It is 0 at first. */
   of(metric: MetricName, given: Attributes = {}): { value: number } {
     const attributes = this.#bound(given)
     const key = [metric, ...Object.entries(attributes).flat()].join('\n')
@@ -41,24 +41,29 @@ export class Sums {
     this.of(metric, attributes).value += value
   }
 
-  /** Replaces the sum by a longer time, in milliseconds. */
+  /** Replaces the value by this time if the time is longer. The time is given in milliseconds. */
   lengthen(metric: MetricName, ms: number, attributes?: Attributes): void {
     const longest = this.of(metric, attributes)
     longest.value = Math.max(longest.value, ms / 1000)
   }
 }
 
-/** Values of one attribute that are told apart: each is a series of its own. */
+/**
+ * The most values of one attribute that are kept apart, since each value is a series of its own.
+ */
 const MAX_VALUES = 100
-/** The same of feed ids, which a metric has on demand only. */
+/** The most feed ids that are kept apart. Metrics have feed ids only if the user asks for them. */
 const MAX_FEEDS = 1000
-/** The name of all further values: the semantic conventions' word. */
+/** The name for all values beyond these limits, from the OpenTelemetry semantic conventions. */
 const OTHER = '_OTHER'
 
 /** Bounds how many values each attribute has. */
 export type Bound = (attributes: Attributes) => Attributes
 
-/** Returns a function that bounds how many values each attribute has: what comes later is `_OTHER`. */
+/**
+ * Returns a function that bounds how many values each attribute has. Once the limit is reached,
+ * each new value becomes `_OTHER`.
+ */
 export function createBounds(): Bound {
   const known = new Map<string, Set<string | number>>()
 
@@ -83,7 +88,7 @@ export function createBounds(): Bound {
 
 type ClientMetrics = ReturnType<PluginClient['metrics']>
 
-/** Adds what a client has counted: these sums never fall. */
+/** Adds a client's counts. These sums never fall. */
 export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   const { accepted, backfilled, undecoded } = metrics
   for (const [origin, { received }] of Object.entries(metrics.origins))
@@ -135,16 +140,22 @@ export function addState(sums: Sums, { streams }: ClientMetrics): void {
   }
 }
 
-/** Reports of a stream that are measured in one period: enough for a histogram. Of a faster stream, each n-th report is. */
+/**
+ * How many reports of a stream are measured in one period, which is enough for a histogram. In a
+ * faster stream, only every n-th report is measured.
+ */
 const MOST = 128
-/** Milliseconds of a period. */
+/** The length of a period, in milliseconds. */
 const PERIOD = 1000
-/** The factor by which n grows, where reports come faster than expected. */
+/** The factor by which n grows if reports arrive faster than expected. */
 const GROWTH = 8
 /** The largest n. */
 const MAX_STEP = 2 ** 20
 
-/** Measures the age of reports: of each, or of a sample. `addValue` is called with each age, in seconds. */
+/**
+ * Measures the age of every report, or of a sample in a fast stream. `addValue` is called with each
+ * age, in seconds.
+ */
 export function sampleAges(
   next: Sink,
   scope: StreamScope,
@@ -153,10 +164,10 @@ export function sampleAges(
   const { client } = scope
   let timer: ReturnType<typeof setInterval> | undefined
   let step = 1
-  /** Reports up to the next one that is measured. */
+  /** How many reports remain until the next measured report, counting that report. */
   let left = 1
   let measured = 0
-  /** Reports in this period. */
+  /** How many reports the current period has had, estimated from the measured ones. */
   let seen = 0
 
   function startPeriod(): void {
@@ -174,7 +185,7 @@ export function sampleAges(
     }
     const { observationsTimestamp: time, feedID } = report
     const observed = feedResolution(feedID) === 's' ? time : time / 1000
-    // The clocks of the service and of this machine may differ.
+    // The clocks of the service and of this machine may differ, so the age could be negative.
     addValue(Math.max(0, client.now() / 1000 - observed), report)
     seen += step
     if (++measured % MOST === 0) step = Math.min(MAX_STEP, step * GROWTH)

@@ -1,4 +1,4 @@
-/** What a metric is, in the words of OpenTelemetry. */
+/** The kind of a metric, as OpenTelemetry names it. */
 export type MetricKind = 'counter' | 'up-down-counter' | 'gauge' | 'histogram'
 
 /** The name of a metric. */
@@ -39,17 +39,21 @@ export type MetricName =
 
 /** One row of the table of metrics. */
 export interface Metric {
-  /** The name by OpenTelemetry's rules: words with points between them. */
+  /** The name by OpenTelemetry's rules: words separated by dots. */
   readonly name: MetricName
-  /** How values become a series: added up, replaced, or counted in buckets. */
+  /**
+   * How values become a series: they are added up, replace each other, or are counted in buckets.
+   */
   readonly kind: MetricKind
-  /** In the code of UCUM: `s`, or what is counted in braces. */
+  /** The UCUM code of the unit: `s`, or in braces the name of the counted thing. */
   readonly unit: string
-  /** What it counts or measures, in a sentence. */
+  /** A short description of what the metric counts or measures. */
   readonly description: string
-  /** The attributes that it may have. */
+  /** The attributes that the metric may have. */
   readonly attributes: readonly string[]
-  /** Of a histogram: the upper bounds of its buckets, but for the last. */
+  /**
+   * The upper bounds of a histogram's buckets, except the last bucket. Only histograms have them.
+   */
   readonly bounds?: readonly number[]
 }
 
@@ -62,7 +66,7 @@ const ages = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 900]
 const feed = 'sluice.feed.id'
 const origin = 'sluice.origin'
 
-/** A row of the table is a counter without attributes, unless it says otherwise. */
+/** A row of the table. Without `kind` it is a counter; without `attributes` it has none. */
 type Row = Omit<Metric, 'kind' | 'attributes'> & Partial<Metric>
 
 const rows: readonly Row[] = [
@@ -275,20 +279,26 @@ const rows: readonly Row[] = [
   },
 ]
 
-/** Every metric of this library: the one table from which plugins export them. `sluice.feed.id` is there on demand only. */
+/**
+ * Every metric of this library. All plugins export their metrics from this table. A metric has
+ * `sluice.feed.id` only if the user asks for it.
+ */
 export const metrics: readonly Metric[] = rows.map(row => ({
   kind: 'counter',
   attributes: [],
   ...row,
 }))
 
-/** The name under which an exporter of OpenTelemetry shows a metric to Prometheus: `sluice_reports_received_total`. */
+/**
+ * Returns the name under which OpenTelemetry exporters show a metric to Prometheus, such as
+ * `sluice_reports_received_total`.
+ */
 export function prometheusName({ name, kind, unit }: Metric): string {
   const base = labelName(name)
   return `${base}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
 }
 
-/** The name of an attribute as a label: `sluice_origin`. */
+/** Returns the Prometheus label of an attribute, such as `sluice_origin`. */
 export function labelName(attribute: string): string {
   return attribute.replace(/\W/g, '_')
 }

@@ -13,7 +13,10 @@ import {
 } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 
-/** Checks reports as they arrive. The recovery, and its threads, start with the first report. */
+/**
+ * Checks reports as they arrive. The recovery of signers, and its threads, start with the first
+ * report.
+ */
 export class Checker {
   readonly speed: Speed
   readonly #options: CheckedVerifyOptions
@@ -21,7 +24,7 @@ export class Checker {
   readonly #source: SignerSource
   /** Reports whose signers are being looked up. */
   readonly #awaiting = new Set<Report>()
-  /** Jobs that wait for the recovery to be loaded. */
+  /** Jobs that wait until the recovery is loaded. */
   readonly #early: Job[] = []
   #recovery: Recovery | undefined
   #isEnded = false
@@ -39,9 +42,9 @@ export class Checker {
   }
 
   /**
-   * Calls `done` once, after `check` has returned: without a failure if the report is verified. The
-   * order is not that of the calls. A check that is not wanted any more may end without a call.
-   * Returns a function that cancels the lookup of signers.
+   * Checks a report. Calls `done` once, after `check` has returned: without a failure if the report
+   * is verified. The checks may end in any order. If a check is no longer wanted, `done` may not be
+   * called. Returns a function that cancels the lookup of signers.
    */
   check(report: Report, isWanted: () => boolean, done: (failure?: Error) => void): () => void {
     const reject = (rejection: Rejection): void =>
@@ -89,7 +92,8 @@ export class Checker {
   }
 
   /**
-   * At the edge, what a request begins ends with the request, so each early job loads the recovery.
+   * Adds a job. At the edge, work ends with the request that began it. So every job that arrives
+   * before the recovery is loaded starts loading it again.
    */
   #recover(job: Job): void {
     if (this.#recovery !== undefined) this.#recovery.add(job)
@@ -116,7 +120,7 @@ async function loadThreads(): Promise<typeof import('./thread-recovery.js') | un
   }
 }
 
-/** Says how fast reports are verified. */
+/** Describes for the log how fast reports are verified. */
 function describe(speed: Speed, options: CheckedVerifyOptions): string {
   const { curveLibrary, threads = 0, f, reportsPerSecond } = speed.facts()
   const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`

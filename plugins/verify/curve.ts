@@ -1,10 +1,10 @@
-// This module builds the curve from its numbers. The ready curve of the package would bring 2 kB
-// more into a page, with a hash function that Ethereum does not use. The module is loaded if
-// secp256k1 is missing.
+// This module is loaded if secp256k1 is missing. It builds the curve from its numbers. The
+// package's ready-made curve would add 2 kB to a page, with a hash function that Ethereum does not
+// use.
 import { Field } from '@noble/curves/abstract/modular'
 import { ecdsa, weierstrassN } from '@noble/curves/abstract/weierstrass'
 
-/** secp256k1, as SEC 2 has it. */
+/** The parameters of secp256k1 in the standard SEC 2. */
 const numbers = {
   p: 0xfffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2fn,
   n: 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n,
@@ -30,8 +30,8 @@ const endo = {
 type RecoverKey = (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array
 
 /**
- * Returns a function that finds the key which signed a hash, uncompressed, from r and s in one
- * array. The function throws if there is no such key.
+ * Returns a function that finds the key that signed a hash. It takes r and s in one array, and
+ * returns the key uncompressed. It throws if there is no such key.
  */
 export function createRecoverKey(keccak: Parameters<typeof ecdsa>[1]): RecoverKey {
   const { Signature } = ecdsa(weierstrassN(numbers, { Fp: Field(numbers.p), endo }), keccak)

@@ -12,7 +12,7 @@ export { verifyReport } from './lazy-verify-report.js'
 export type { SignerSet, Signers, UnverifiedReport, VerifyMode, VerifyOptions } from './options.js'
 export type { Verification, VerifyReportOptions } from './verify-report.js'
 
-/** The verifier of a client, and whether a `dedup` above drops copies. */
+/** The verifier of a client, and whether a `dedup` above drops duplicates. */
 interface Service {
   readonly verifier: Verifier
   readonly isDeduplicated: boolean
@@ -21,11 +21,11 @@ interface Service {
 const service: ServiceKey<Service> = { name: 'the service of verify' }
 
 /**
- * Verifies the signatures of reports before you get them. A rejected report is not delivered: on a
- * stream its ReportVerificationError is an `error` event, and `continuity` fetches the report
- * again; a request rejects with the error.
+ * Verifies the signatures of reports before you get them. A rejected report is not delivered. A
+ * stream emits its ReportVerificationError as an `error` event, and `continuity` fetches the report
+ * again. A request rejects with the error.
  *
- * It stands below `continuity` and `dedup`, so that neither sees a rejected report.
+ * The plugin must stand below `continuity` and `dedup`, so that neither sees a rejected report.
  */
 export function verify(given: VerifyOptions): Plugin<never> {
   const options = readVerifyOptions(given)
@@ -52,7 +52,7 @@ export function verify(given: VerifyOptions): Plugin<never> {
   return { name: 'verify', setup, ...(mode === 'on-demand' ? {} : { report: verifyReports }) }
 }
 
-/** Checks the place in the stack; true if `dedup` is above. */
+/** Checks the plugin's place in the stack. True if `dedup` is above. */
 function checkPlace({ stack }: ClientScope): boolean {
   const names = stack.map(({ name }) => name)
   const place = names.indexOf('verify')
@@ -64,10 +64,13 @@ function checkPlace({ stack }: ClientScope): boolean {
   return names.includes('dedup')
 }
 
-/** Random numbers that are drawn at a time. */
+/** How many random numbers are drawn at a time: a call of the platform for each would cost more. */
 const DRAWS = 256
 
-/** Creates a source of random numbers from 0 up to 1 that earlier numbers do not predict. */
+/**
+ * Creates a source of random numbers from 0 to below 1. Earlier numbers do not predict later
+ * numbers.
+ */
 function createSecureRandom(): () => number {
   const draws = new Uint32Array(DRAWS)
   let left = 0
@@ -81,7 +84,7 @@ function createSecureRandom(): () => number {
 }
 
 /**
- * Verifies the reports of an answer before they are passed on. If one is rejected, the request
+ * Verifies the reports of an answer before they are passed on. If a report is rejected, the request
  * fails.
  */
 function verifyAnswer(

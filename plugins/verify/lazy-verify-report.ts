@@ -1,9 +1,10 @@
 import type { Verification, VerifyReportOptions } from './verify-report.js'
 
 /**
- * Verifies the signatures of a report as the verifier contracts do, in this process and this
- * thread. Rejects with a ReportVerificationError and its `reason`, with a ValidationError for wrong
- * options, or with the signal's reason.
+ * Verifies the signatures of a report in this thread, by the rules of the verifier contracts. If
+ * the report is not verified, rejects with a ReportVerificationError, whose `reason` says why.
+ * Rejects with a ValidationError if an option is wrong, and with the signal's reason if the signal
+ * aborts.
  */
 export async function verifyReport(
   fullReport: string,

@@ -2,23 +2,21 @@ import type { StreamScope } from '../../client/contract/scope.js'
 import { DIGITS, isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 
-/** One report of an observation, and its place in its queue. */
+/** One report of an observation, and its state in its queue. */
 export interface Slot {
   report: Report
-  /** A `ready` slot is passed on after the slots before it. */
+  /** A `ready` report is verified, or need not be. It is passed on after the slots before it. */
   state: 'waiting' | 'ready' | 'passed' | 'rejected'
   /** Whether the verifier has checked the report, or is checking it. */
   isChecked: boolean
   /** When the first report of the slot arrived, as a time of `performance.now`. */
   readonly since: number
-  /** Copies that arrived before the report was passed on. */
+  /** Duplicates that arrived before the report was passed on. */
   readonly copies: Report[]
   readonly observation: Observation
 }
 
-/**
- * The reports of one observation that are being verified or were passed on; no two are the same.
- */
+/** The reports of one observation that are being verified or were passed on, without duplicates. */
 export interface Observation {
   readonly feedID: string
   readonly time: number
@@ -26,16 +24,16 @@ export interface Observation {
 }
 
 /**
- * Passed observations of a feed that are remembered, to recognise copies. Until copies can arrive
- * one is enough, which saves the memory of whole reports.
+ * How many passed observations of a feed are remembered, to recognise duplicates. Until duplicates
+ * can arrive, only one is remembered, which saves the memory of whole reports.
  */
 const REMEMBERED = 8
-/** Digits of the report context. */
+/** The number of digits of the report context. */
 const CONTEXT_DIGITS = 3 * DIGITS
 
 /**
- * The observations of a stream that are being verified, and those of each feed that were passed on
- * last.
+ * The observations of a stream that are being verified, and the last observations of each feed that
+ * were passed on.
  */
 export class Observations {
   readonly #feeds = new Map<string, { byTime: Map<number, Observation>; passed: Observation[] }>()
@@ -43,7 +41,7 @@ export class Observations {
   #hasCopies = false
   #firstOrigin: string | undefined
 
-  /** `isDeduplicated` says whether a `dedup` above drops copies. */
+  /** `isDeduplicated` says whether a `dedup` above drops duplicates. */
   constructor(scope: StreamScope, isDeduplicated: boolean) {
     this.#isDeduplicated = isDeduplicated
     scope.defer(
@@ -62,8 +60,9 @@ export class Observations {
   }
 
   /**
-   * Finds the slot of the same report: with the same blob and context, whatever its signatures.
-   * Without a plugin above that drops copies, only the same bytes are the same report.
+   * Finds the slot of the same report. Reports with the same blob and context are the same, even if
+   * their signatures differ. If no `dedup` above drops duplicates, only reports with the same bytes
+   * are the same.
    */
   findSame({ slots }: Observation, { fullReport }: Report): Slot | undefined {
     for (const slot of slots) {
@@ -75,7 +74,7 @@ export class Observations {
     return undefined
   }
 
-  /** Adds a report to an observation, by default a new one. */
+  /** Adds a report to an observation, by default to a new observation. */
   add(report: Report, observation: Observation = this.#begin(report)): Slot {
     const slot: Slot = {
       report,
@@ -89,7 +88,7 @@ export class Observations {
     return slot
   }
 
-  /** Remembers an observation that was passed on, while it is one of the last of its feed. */
+  /** Remembers an observation that was passed on, as long as it is one of the last of its feed. */
   remember(observation: Observation): void {
     const { passed } = this.#feedOf(observation.feedID)
     if (passed.includes(observation)) return
@@ -97,7 +96,7 @@ export class Observations {
     passed.push(observation)
   }
 
-  /** Forgets a report that was rejected, or whose copies need no comparison. */
+  /** Forgets a report that was rejected, or that need not be compared with duplicates. */
   forget(slot: Slot): void {
     const { observation } = slot
     const { slots } = observation

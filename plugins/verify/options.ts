@@ -20,19 +20,20 @@ import type { Report } from '../../report/report.js'
 /** The signers of a configuration. */
 export interface SignerSet {
   /**
-   * Their addresses, `0x` and 40 hexadecimal digits in either case: each once, more than 3 f of
-   * them, 31 at most.
+   * The signers' addresses: `0x` and 40 hexadecimal digits, in upper or lower case. More than 3 f
+   * and at most 31 addresses, without duplicates.
    */
   readonly signers: readonly string[]
-  /** How many signers may be faulty, 1 or more. A report needs more signatures than that. */
+  /** How many signers may be faulty, 1 or more. A report needs more signatures than this number. */
   readonly f: number
   /**
-   * The configuration, by the digest in its reports: `0x` and 64 hexadecimal digits.
-   * @default any that no other set of the list names
+   * The configuration's digest, which is in its reports: `0x` and 64 hexadecimal digits.
+   * @default every configuration that no set of the list names
    */
   readonly configDigest?: string
   /**
-   * The first time of observations that these signers sign, in seconds of Unix time for every feed.
+   * The signers sign reports that were observed from this time on. In seconds of Unix time, also
+   * for feeds in milliseconds.
    * @default always
    */
   readonly activeFrom?: number
@@ -51,23 +52,23 @@ export interface UnverifiedReport
 }
 
 /**
- * The signers: one set, several sets (for several configurations, or for one at different times),
- * or a function that is called once for each new configuration. Of the sets that are active at a
- * time, verification uses the set with the latest `activeFrom`.
+ * The signers: one set, several sets, or a function that is called once for each new configuration.
+ * Several sets are for several configurations, or for one configuration at different times. If
+ * several sets are active at a time, verification uses the set with the latest `activeFrom`.
  *
  * The sets that the function returns are cached until the first of them ends, by the clock of this
- * machine. Then the function is called again, and its answer replaces the sets, for reports of
- * earlier times too. Before, the function is called again only for a report of a time at which no
- * set is active, once a second at most. So a set without `activeUntil` stays valid, even if the
- * signers are revoked later.
+ * machine. Then the function is called again, and its answer replaces the sets, also for reports of
+ * earlier times. Until then, the function is called again only for a report from a time when no set
+ * is active, at most once a second. So a set without `activeUntil` stays valid, even if the signers
+ * are revoked later.
  *
  * `undefined`, `null` and an empty list mean that there is no set: the function is called again
  * after ten seconds. After an error, or ten seconds without an answer, the function is called again
  * in one second. Its error is the `cause` of the report's error.
  *
- * Anyone can invent configurations. So each origin may cause four calls at a time, and eight in a
- * row, then one a second. Reports beyond these limits are rejected as `signers-unavailable`.
- * `verifyReport` may cause eight calls at a time.
+ * Anyone can invent configurations. So each origin may cause at most four calls at a time. After
+ * eight calls in a row it may cause one a second. Reports beyond these limits are rejected as
+ * `signers-unavailable`. `verifyReport` may cause eight calls at a time.
  */
 export type Signers =
   | SignerSet
@@ -85,13 +86,15 @@ export type VerifyMode =
   | 'all'
   | 'on-demand'
   | {
-      /** One report of so many is verified, at random: a whole number from 1 to 1,000,000. */
+      /**
+       * One report in this many is verified, chosen at random. A whole number from 1 to 1,000,000.
+       */
       readonly sample: number
     }
 
 /**
- * How many signatures a report needs: `at-least` f + 1, as newer verifier contracts require, or
- * `exactly` f + 1, as older contracts do.
+ * How many signatures a report needs. `at-least`: f + 1 or more, as newer verifier contracts
+ * require. `exactly`: f + 1, as older contracts require.
  */
 export type Quorum = 'at-least' | 'exactly'
 
@@ -116,7 +119,8 @@ export interface VerificationRules {
   readonly checkExpiry?: boolean
   /**
    * The library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a
-   * signature), `noble` (1.5 ms), or the first of them that is installed. @default 'auto'
+   * signature) or `noble` (1.5 ms a signature). `auto`: secp256k1 if it is installed, else noble.
+   * @default 'auto'
    */
   readonly curveLibrary?: CurveLibraryChoice
 }
@@ -129,32 +133,33 @@ export interface VerifyOptions extends VerificationRules {
    */
   readonly mode?: VerifyMode
   /**
-   * The number of threads that recover. With 0, the thread of the event loop recovers: a report of
-   * two signatures blocks it for 0.25 ms with secp256k1 and for 3 ms with noble.
+   * The number of threads that recover signers. With 0, the event loop recovers them: a report of
+   * two signatures blocks it for 0.25 ms with secp256k1, and for 3 ms with noble.
    * @default the number of cores less one, 1 to 4
    */
   readonly workers?: number
   /**
-   * Starts a thread that recovers, for a bundle and for a page: in a file of its own, its program
-   * imports `sluice/plugins/verify/thread`. @default a file of the package, where it is installed
-   * and Node runs it
+   * Starts a thread that recovers signers. Bundles and web pages need this option. The thread's
+   * program is a file of its own that imports `sluice/plugins/verify/thread`.
+   * @default the package's own file, on Node and outside a bundle
    */
   readonly worker?: () => VerifyWorker
   /**
-   * Reports of a stream that wait to be verified before its connections are paused.
+   * How many reports of a stream may wait for verification. At this number the stream's connections
+   * are paused.
    * @default 1024
    */
   readonly maxPending?: number
-  /** Unix time in milliseconds, for expiry. @default Date.now */
+  /** Returns Unix time in milliseconds, to check expiry. @default Date.now */
   readonly now?: () => number
   /**
-   * Draws the sample: returns unpredictable numbers from 0 up to 1.
+   * Draws the sample. Returns unpredictable numbers from 0 to below 1.
    * @default the platform's crypto
    */
   readonly random?: () => number
 }
 
-/** The schema of these rules. */
+/** The schema of `VerificationRules`. */
 export const ruleSchema: {
   readonly signers: Rule<Signers>
   readonly quorum: Rule<Quorum>
@@ -210,12 +215,12 @@ export interface CheckedSet {
   readonly activeUntil: number
 }
 
-/** A function that is called for signers. */
+/** The form of the option `signers` that is a function. */
 export type LookUp = Extract<Signers, (...args: never) => unknown>
 
 /** The last time that a report can have, in seconds. */
 export const MAX_TIME = 0xffff_ffff
-/** The limit of the verifier contracts. */
+/** The most signers of a set: the verifier contracts have the same limit. */
 const MAX_SIGNERS = 31
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
@@ -237,7 +242,7 @@ export function checkSigners(signers: Signers): readonly CheckedSet[] | LookUp {
   return checkSets('signers', signers)
 }
 
-/** Checks one set or a list of them, not empty. */
+/** Checks one set, or a list of sets that is not empty. */
 export function checkSets(field: string, value: unknown): readonly CheckedSet[] {
   if (!Array.isArray(value)) return [checkSet(field, value)]
   if (value.length === 0) throw new ValidationError(`${field} must hold at least one set`)
@@ -274,7 +279,10 @@ function checkSet(field: string, value: unknown): CheckedSet {
   return { addresses, f, configDigest, activeFrom, activeUntil }
 }
 
-/** The maximum rejects milliseconds, which would be a time in the far future. */
+/**
+ * The rule for a time in seconds. The maximum rejects times in milliseconds, which would be far in
+ * the future.
+ */
 const activeTime = optional(number({ min: 0, max: MAX_TIME }))
 
 function checkAddresses(field: string, value: unknown): ReadonlySet<string> {
@@ -299,7 +307,7 @@ export const checkAddress: Rule<string> = hexadecimal(40)
 /** Checks the digest of a configuration, and returns it in lower case. */
 export const checkDigest: Rule<string> = hexadecimal(64)
 
-/** The rule of `0x` and so many digits, in lower case. */
+/** The rule for `0x` and `digits` hexadecimal digits. Returns the text in lower case. */
 function hexadecimal(digits: number): Rule<string> {
   return (field, value) => {
     const text = checkText(field, value).toLowerCase()

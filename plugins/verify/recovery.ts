@@ -1,4 +1,5 @@
-// This module is loaded with the first report that is verified: it imports the hash function.
+// This module imports the hash function, so it is loaded only with the first report that is
+// verified.
 import { keccak_256 as keccak } from '@noble/hashes/sha3'
 import { fromHex, toHex } from '../../platform/bytes.js'
 import { setImmediate } from '../../platform/globals.js'
@@ -7,13 +8,13 @@ import type { VerificationMetrics } from '../../report/verifier.js'
 import type { CurveLibraryChoice } from './options.js'
 import type { Rejection } from './rule.js'
 
-/** The functions of a library for the curve of Ethereum. */
+/** A library for Ethereum's curve, secp256k1. */
 export interface CurveLibrary {
   readonly name: Exclude<CurveLibraryChoice, 'auto'>
   /**
-   * The key that signed a hash, uncompressed: 65 bytes, the first of them 4. Undefined where r or s
-   * is zero or not below the order of the curve, where r belongs to no point, and where the key
-   * would be the point at infinity. `v` is 0 or 1.
+   * Recovers the key that signed a hash. The key is uncompressed: 65 bytes, of which the first is
+   * 4. `v` is 0 or 1. Returns undefined if r or s is zero or not below the order of the curve. Also
+   *    returns undefined if r belongs to no point, or if the key would be the point at infinity.
    */
   recover(hash: Uint8Array, r: Uint8Array, s: Uint8Array, v: number): Uint8Array | undefined
 }
@@ -28,8 +29,8 @@ export async function loadCurveLibrary(
 }
 
 /**
- * Loads libsecp256k1: 0.06 ms a signature. Undefined if the package, or its binding for this
- * machine, is missing.
+ * Loads libsecp256k1, which takes 0.06 ms a signature. Undefined if the package, or its binding for
+ * this machine, is missing.
  */
 export async function loadNative(): Promise<CurveLibrary['recover'] | undefined> {
   const library = await loadSecp256k1()
@@ -38,14 +39,15 @@ export async function loadNative(): Promise<CurveLibrary['recover'] | undefined>
   return recovering((pair, v, hash) => library.ecdsaRecover(pair, v, hash, false, key))
 }
 
-/** Loads a library in JavaScript: 1.5 ms a signature. */
+/** Loads a library in JavaScript, which takes 1.5 ms a signature. */
 export async function loadNoble(): Promise<CurveLibrary['recover']> {
   const { createRecoverKey } = await import('./curve.js')
   return recovering(createRecoverKey(keccak))
 }
 
 /**
- * Makes `recover` from a function that takes r and s in one array, and throws if there is no key.
+ * Makes a `recover` function for `CurveLibrary`. The given function takes r and s in one array, and
+ * throws if there is no key.
  */
 function recovering(
   recover: (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array,
@@ -76,20 +78,20 @@ export type Recovered = readonly string[] | Rejection
 
 const WORD = 32
 /**
- * Words before the blob: the first three are the context, the seventh is rawVs, the last the blob's
- * length.
+ * The number of words before the blob. The first three words are the context, the seventh is rawVs,
+ * and the last is the blob's length.
  */
 const BLOB = 8
 const VS = 6
 /**
- * The greatest s of a signer's signature, half the order of the curve, and the order: as digits,
- * which compare as numbers.
+ * Half the order of the curve, which is the greatest s that a signer uses, and the order itself.
+ * Both are digits of the same length, so that they compare like numbers.
  */
 const MAX_S = '7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0'
 const ORDER = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'
 
 /**
- * Recovers the signers of a report, whose encoding must have been checked. They sign
+ * Recovers the signers of a report. The report's encoding must have been checked. Signers sign
  * `keccak256(keccak256(blob) ‖ context)`, without the prefix of an Ethereum message. Recovery stops
  * at the first invalid signature, so that forgeries cost little.
  */
@@ -139,18 +141,18 @@ export function recoverSigners(
 /** A report whose signers are to be recovered. */
 export interface Task {
   readonly fullReport: string
-  /** The addresses that may sign it. */
+  /** The addresses that may sign the report. */
   readonly addresses: ReadonlySet<string>
 }
 
-/** The valid reports whose signers were recovered, and the milliseconds for them. */
+/** How many valid reports were timed, and how many milliseconds their recovery took. */
 export interface Timed {
   readonly curveLibrary: string | undefined
   readonly reports: number
   readonly ms: number
 }
 
-/** Reports before the first that is timed: the library is slow until it is compiled. */
+/** How many reports are not timed at first, because the library is slow until it is compiled. */
 const COLD = 3
 
 /** Recovers signers and times it. Forgeries, which cost little, are not timed. */
@@ -184,12 +186,15 @@ export class TimedRecovery {
   }
 }
 
-/** Timed reports after which the speed is known. */
+/** How many reports must be timed before the speed is known. */
 const ENOUGH = 4
-/** Timed reports that count. Beyond them, earlier reports count half as much. */
+/**
+ * At this number of timed reports, the earlier reports are given half their weight, so that the
+ * speed follows changes.
+ */
 const MOST = 256
 
-/** Measures how fast signers are recovered; calls back once, when the speed is known. */
+/** Measures how fast signers are recovered. Calls `onKnown` once, when the speed is known. */
 export class Speed {
   curveLibrary: string | undefined
   /** The number of threads; 0 is the caller's thread. */
@@ -219,7 +224,7 @@ export class Speed {
     this.#onKnown(this)
   }
 
-  /** What `getMetrics` shows of it. */
+  /** The fields that `getMetrics` shows. */
   facts(): Omit<VerificationMetrics, 'waiting' | 'oldestMs'> {
     const { curveLibrary, threads, f } = this
     const perSecond = (Math.max(1, threads ?? 1) * 1000 * this.#reports) / this.#ms
@@ -230,9 +235,12 @@ export class Speed {
 
 /** A task and its callbacks. */
 export interface Job extends Task {
-  /** False once the job was cancelled: recovery skips it then, unless it has begun. */
+  /**
+   * False if the job was cancelled. Recovery skips a cancelled job, unless it has begun the job
+   * already.
+   */
   readonly isWanted: () => boolean
-  /** Called once, after `add` has returned. */
+  /** Called once with the result, after `add` has returned. */
   readonly done: (recovered: Recovered) => void
 }
 
@@ -243,7 +251,10 @@ export interface Recovery {
   end(): void
 }
 
-/** Calls `done`. An exception is thrown in a microtask, so that it does not stop the other jobs. */
+/**
+ * Calls `done` of a job. If `done` throws, the exception is thrown again in a microtask, so that it
+ * does not stop the other jobs.
+ */
 export function finish({ done }: Job, recovered: Recovered): void {
   try {
     done(recovered)
@@ -255,17 +266,21 @@ export function finish({ done }: Job, recovered: Recovered): void {
 }
 
 /**
- * Milliseconds of work in one iteration of the event loop. A report that takes longer is finished.
+ * Milliseconds of work in one iteration of the event loop. A report that takes longer is still
+ * finished.
  */
 const SLICE = 4
 
-/** Recovers in the caller's thread, a few reports in each iteration of its event loop. */
+/**
+ * Recovers signers in the caller's thread. Each iteration of its event loop processes a few
+ * reports.
+ */
 export class LoopRecovery implements Recovery {
   readonly #choice: CurveLibraryChoice
   readonly #speed: Speed
   #jobs: Job[] = []
   #recovery: TimedRecovery | undefined
-  /** The number of the loop that runs; 0 while none does. */
+  /** The number of the loop that runs; 0 if no loop runs. */
   #runner = 0
   #runners = 0
   #turns = 0
@@ -300,7 +315,7 @@ export class LoopRecovery implements Recovery {
   async #run(): Promise<void> {
     const own = ++this.#runners
     this.#runner = own
-    // A job is done after `add` has returned, so the loop waits in any case.
+    // `done` must not be called before `add` has returned, so the loop always waits here.
     const isLoaded = this.#recovery !== undefined
     const library = isLoaded ? await undefined : await loadCurveLibrary(this.#choice)
     this.#recovery ??= new TimedRecovery(library)
@@ -322,7 +337,8 @@ export class LoopRecovery implements Recovery {
   }
 
   /**
-   * At the edge, a loop ends with the request that began it. If no turn comes, another loop begins.
+   * At the edge, a loop ends with the request that began it. If the loop makes no progress in the
+   * next turn of the event loop, starts another loop.
    */
   async #watch(): Promise<void> {
     const before = this.#turns

@@ -7,8 +7,8 @@ import { ReportVerificationError, type VerificationFailure } from '../../report/
 import type { CheckedSet, Quorum } from './options.js'
 
 /**
- * The reason that a report is not verified. Several reports may share it, so it is not an error
- * yet.
+ * The reason why a report is not verified. Several reports may share one rejection, so an error is
+ * made later for each report.
  */
 export interface Rejection {
   readonly reason: VerificationFailure
@@ -22,7 +22,7 @@ export function isRejection<Value extends object>(found: Value | Rejection): fou
   return 'reason' in found
 }
 
-/** The error of one report. */
+/** Makes the error of one report from a rejection. */
 export function toError(
   { reason, rule, ...facts }: Rejection,
   feedID: string | undefined,
@@ -40,10 +40,13 @@ export function toError(
 export interface Claim {
   readonly feedID: string
   readonly configDigest: string
-  /** Undefined for version 1, which has a block number there. */
+  /** Undefined for version 1, which has a block number in its place. */
   readonly validFromTimestamp: number | undefined
   readonly observationsTimestamp: number
-  /** In the feed's unit; undefined for version 1, which does not expire. */
+  /**
+   * The time at which the report expires, in the feed's unit; undefined for version 1, which does
+   * not expire.
+   */
   readonly expiresAt: number | undefined
   /** The number of signatures. */
   readonly signatures: number
@@ -53,8 +56,8 @@ const VS_DIGITS = 6 * DIGITS
 const NO_DIGITS = '0'.repeat(DIGITS)
 
 /**
- * Checks the encoding of a report and reads its claim. `wanted`, an id in normal form, is compared
- * with its feed id.
+ * Checks the encoding of a report, and reads its claim. If `wanted` is given, a feed id in normal
+ * form, the report's feed id must be equal to it.
  */
 export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejection {
   if (typeof fullReport !== 'string')
@@ -77,7 +80,7 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejecti
   const digits = (from: number, count: number): string =>
     fullReport.slice(2 + from, 2 + from + count)
   const signatures = Number.parseInt(digits(BLOB_DIGITS + 2 * blobLength, DIGITS), 16)
-  // The signatures do not cover the bytes after the last v.
+  // The bytes after the last v are not signed, so they must be zero.
   const vs = 2 * signatures
   if (digits(VS_DIGITS + vs, DIGITS - vs) !== NO_DIGITS.slice(vs))
     return {
@@ -99,7 +102,7 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejecti
 export interface Expected {
   readonly validFromTimestamp?: number | undefined
   readonly observationsTimestamp?: number | undefined
-  /** Unix time in milliseconds; without it, expiry is not checked. */
+  /** Unix time in milliseconds. If it is undefined, expiry is not checked. */
   readonly now?: number | undefined
 }
 
@@ -119,7 +122,9 @@ export function checkClaim(claim: Claim, expected: Expected): Rejection | undefi
     : undefined
 }
 
-/** Checks the number of signatures before they are recovered, which takes long. */
+/**
+ * Checks the number of signatures. This comes before the signers are recovered, which takes long.
+ */
 export function checkQuorum(
   { signatures }: Claim,
   { f, addresses }: CheckedSet,

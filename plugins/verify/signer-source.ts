@@ -12,22 +12,22 @@ import { isRejection, type Rejection } from './rule.js'
 /** Finds the signers of reports. */
 export interface SignerSource {
   /**
-   * Calls `found` once: at once if the signers are known, else later. Returns a function that
-   * cancels the call.
+   * Finds the signers of a report, and calls `found` once: immediately if the signers are known,
+   * else later. Returns a function that cancels the call.
    */
   find(configDigest: string, report: UnverifiedReport, found: Found): () => void
   /** Cancels all calls. */
   end(): void
 }
 
-/** Called with the signers, or with the reason that there are none. */
+/** Receives the signers, or the reason why none were found. */
 export type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
 
 /**
- * Finds signers among given sets, or calls a function for them and caches its answers. Throws
- * ValidationError.
+ * Creates a source that finds signers among the given sets, or calls the given function and caches
+ * its answers. Throws ValidationError.
  */
 export function createSignerSource(signers: Signers): SignerSource {
   const sets = checkSigners(signers)
@@ -41,13 +41,16 @@ export function createSignerSource(signers: Signers): SignerSource {
   }
 }
 
-/** The sets for a configuration: those that name it, or else those that name none. */
+/**
+ * The sets for a configuration: the sets that name the configuration or, if there are none, the
+ * sets that name no configuration.
+ */
 function setsFor(sets: readonly CheckedSet[], configDigest: string): readonly CheckedSet[] {
   const own = sets.filter(set => set.configDigest === configDigest)
   return own.length > 0 ? own : sets.filter(set => set.configDigest === undefined)
 }
 
-/** Chooses the set of a report among those for its configuration. */
+/** Chooses the set of a report among the sets for its configuration. */
 function chooseSet(
   sets: readonly CheckedSet[] | Rejection,
   configDigest: string,
@@ -67,20 +70,22 @@ function chooseSet(
       }
 }
 
-// Anyone can invent digests, so the limits below bound their number and their lookups.
+// Anyone can invent digests. So the limits below bound the number of digests and of lookups.
 
-/** Configurations whose signers are cached, and as many again that are known to have none. */
+/**
+ * The most configurations whose signers are cached. As many again are cached that have no signers.
+ */
 const MAX_DIGESTS = 128
-/** Milliseconds that a lookup may take. */
+/** How many milliseconds a lookup may take. */
 const MAX_LOOKUP = 10_000
 /**
- * Milliseconds before a source that found no signers is called again: a rotation must be noticed
- * soon.
+ * Milliseconds until a source that found no signers is called again. The time is short, so that a
+ * rotation is noticed soon.
  */
 const NONE_RETRY_AFTER = 10_000
 /**
- * Milliseconds before a source is called again that failed, or found no signers for the time of a
- * report.
+ * Milliseconds until a source is called again after it failed, or found no signers for the time of
+ * a report.
  */
 const RETRY_AFTER = 1000
 
@@ -92,11 +97,11 @@ interface Waiting {
 
 interface Lookup {
   readonly waiting: Set<Waiting>
-  /** Keeps the process alive while reports wait. */
+  /** Ends the lookup after `MAX_LOOKUP`. Keeps the process alive while reports wait. */
   readonly timer: ReturnType<typeof setTimeout>
   /**
-   * On the monotonic clock, in milliseconds. At the edge, a lookup may end without a word, with the
-   * request that began it.
+   * When the lookup no longer counts as running, on the monotonic clock in milliseconds. At the
+   * edge, a lookup may end silently, together with the request that began it.
    */
   readonly overAt: number
 }
@@ -178,7 +183,7 @@ async function callSource(
   configDigest: string,
   { feedID, fullReport, observationsTimestamp, origin }: UnverifiedReport,
 ): Promise<readonly CheckedSet[]> {
-  // The report must wait before a source can answer, even one that throws at once.
+  // The report must be waiting before the source answers, even if the source throws at once.
   await undefined
   const given = { feedID, fullReport, observationsTimestamp }
   const value = await lookUp(configDigest, origin === undefined ? given : { ...given, origin })
@@ -195,13 +200,13 @@ function unavailable(rule: string): Rejection {
 interface Answer {
   readonly sets: readonly CheckedSet[] | Rejection
   /**
-   * When the source is called again for a report that it rejects. On the monotonic clock, in
-   * milliseconds.
+   * When the source is called again for a report that this answer has no set for. On the monotonic
+   * clock, in milliseconds.
    */
   readonly retryAt: number
   /**
-   * When the source is called again for any report: the first of the sets has ended. On the same
-   * clock.
+   * When the source is called again for any report, because the first of the sets has ended. On the
+   * same clock.
    */
   readonly endsAt: number
 }
@@ -213,7 +218,7 @@ function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
 function toAnswer(sets: Answer['sets']): Answer {
   const now = performance.now()
   const isNone = !isRejection(sets) && sets.length === 0
-  // Sets that have ended already are those of reports that are as old.
+  // Sets that have ended already are for old reports, and do not end the answer.
   const times = hasSigners(sets)
     ? sets.map(each => 1000 * each.activeUntil - Date.now()).filter(time => time > 0)
     : []
@@ -229,7 +234,7 @@ class AnswerCache {
   readonly #withSigners = new Map<string, Answer>()
   readonly #without = new Map<string, Answer>()
 
-  /** The set of a report; undefined if it must be looked up. */
+  /** The set of a report, or its rejection; undefined if the signers must be looked up. */
   find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined {
     const now = performance.now()
     const found = this.#withSigners.get(configDigest)
@@ -249,7 +254,7 @@ class AnswerCache {
       put(this.#withSigners, configDigest, answer)
       this.#without.delete(configDigest)
     } else if (old !== undefined && performance.now() < old.endsAt) {
-      // A report of a time without signers does not remove the sets before they end.
+      // A report from a time without signers does not remove the sets before they end.
       this.#withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
     } else {
       this.#withSigners.delete(configDigest)
@@ -258,7 +263,7 @@ class AnswerCache {
   }
 }
 
-/** Adds an answer in place of the least recently used answer. */
+/** Adds an answer. If the map is full, removes the least recently used answer. */
 function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
   map.delete(configDigest)
   if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
@@ -267,27 +272,30 @@ function put(map: Map<string, Answer>, configDigest: string, answer: Answer): vo
 
 interface Limits {
   readonly owner: string
-  /** Lookups at a time. */
+  /** The most lookups at a time. */
   readonly lookups: number
-  /** Lookups in a row, after which there is one a second. */
+  /** The most lookups in a row. After them, one a second is allowed. */
   readonly burst: number
   readonly waiting: number
 }
 
-// Anyone can send reports of invented configurations: one origin must not use up the lookups of the
-// others.
+// Anyone can send reports of invented configurations. One origin must not use up the lookups of the
+// other origins.
 const OF_ORIGIN: Limits = { owner: 'its origin', lookups: 4, burst: 8, waiting: 4096 }
-/** `verifyReport` knows no origin; how often it is called is the caller's choice. */
+/**
+ * The limits for `verifyReport`, which knows no origin. Calls in a row are not limited: their
+ * number is the caller's choice.
+ */
 const OF_CALLERS: Limits = {
   owner: 'all callers',
   lookups: 8,
   burst: Number.POSITIVE_INFINITY,
   waiting: 16_384,
 }
-/** Origins with a quota of their own. All others share one quota. */
+/** The most origins that have their own quota. All other origins share one quota. */
 const MAX_ORIGINS = 64
 
-/** The quota of each origin, and one of all callers that name no origin. */
+/** The quota of each origin, and one quota for all callers that name no origin. */
 class LookupQuotas {
   readonly #callers = new LookupQuota(OF_CALLERS)
   readonly #others = new LookupQuota(OF_ORIGIN)
@@ -304,11 +312,13 @@ class LookupQuotas {
   }
 }
 
-/** How many lookups one origin may cause, and how many of its reports may wait for them. */
+/**
+ * Limits the lookups that one origin may cause, and the reports that may wait for these lookups.
+ */
 class LookupQuota {
-  /** Lookups that are running. */
+  /** The number of lookups that are running. */
   lookups = 0
-  /** Reports that wait. */
+  /** The number of reports that wait. */
   waiting = 0
   readonly #limits: Limits
   #credit: number
@@ -320,8 +330,8 @@ class LookupQuota {
   }
 
   /**
-   * Admits a report that waits, with a new lookup if it needs one; or returns the limit that is
-   * reached.
+   * Admits a report that waits, and counts a new lookup if the report needs one. If a limit is
+   * reached, returns a text that names the limit.
    */
   enter(needsLookup: boolean): string | undefined {
     const { owner, burst, lookups, waiting } = this.#limits

@@ -9,33 +9,36 @@ import type { VerificationMetrics } from '../../report/verifier.js'
 import { type Observation, Observations, type Slot } from './observations.js'
 import type { Verifier } from './verifier.js'
 
-/** Reports that may wait beside the first report of an observation, one of each origin. */
+/**
+ * The most reports that may wait in addition to the first report of an observation. Each must come
+ * from another origin.
+ */
 const MAX_OTHERS = 8
-/** Observations whose retryable errors are remembered. */
+/** The most observations whose retryable errors are remembered. */
 const MAX_FAILED = 4096
 /**
- * Milliseconds for which a report may wait to be verified; when one waits longer, the stream is
+ * Milliseconds that a report may wait to be verified. If a report waits longer, the stream is
  * behind.
  */
 const BEHIND = 2000
-/** Milliseconds from one look at the waiting reports to the next. */
+/** The interval at which the waiting reports are looked at, in milliseconds. */
 const LOOK_INTERVAL = 250
 
-/** What a stream's stage is made of. */
+/** The parts and settings of a stream's stage. */
 export interface StreamStageOptions {
   readonly verifier: Verifier
-  /** Whether a `dedup` above drops copies. */
+  /** Whether a `dedup` above drops duplicates. */
   readonly isDeduplicated: boolean
-  /** Whether the next report is to be verified. */
+  /** Says whether the next report must be verified. With a sample, each call draws again. */
   readonly isChosen: () => boolean
-  /** Reports that may wait before the connections are paused. */
+  /** How many reports may wait. At this number the connections are paused. */
   readonly maxPending: number
 }
 
 /**
- * Passes each report on once it is verified, in the order of its feed and configuration. A copy of
- * a verified report costs no further verification; a report that differs from another of its
- * observation is verified beside it.
+ * Passes each report on once it is verified. Reports of the same feed and configuration keep their
+ * order. A duplicate of a verified report is not verified again. If two reports of one observation
+ * differ, both are verified.
  */
 export class StreamStage {
   readonly #next: Sink
@@ -43,23 +46,24 @@ export class StreamStage {
   readonly #options: StreamStageOptions
   readonly #observations: Observations
   /**
-   * The reports of each feed and configuration that wait, in order; no queue is empty. Invented
-   * configurations do not delay the others.
+   * The waiting reports, in one queue for each feed and configuration. No queue is empty. The
+   * queues are separate so that invented configurations do not delay other reports.
    */
   readonly #queues = new Map<string, Slot[]>()
   #waiting = 0
-  /** The slots of the reports that the verifier has. */
+  /** The slots of the reports that the verifier is checking. */
   readonly #checked = new Map<Report, Slot>()
-  /** The work that `inject` waits for. */
+  /** The injected reports that `inject` waits for. */
   readonly #injected = new Map<Report, Deferred>()
   readonly #failed = new Set<string>()
   readonly #gaps: OverflowGaps
   #pause: ReturnType<StreamScope['flow']['pause']> | undefined
   /**
-   * What the oldest report waited for when the stream fell behind, until the stream has caught up.
+   * Why the stream fell behind: the oldest report waited for its signers or for their recovery.
+   * Undefined once the stream has caught up.
    */
   #cause: 'signers' | 'recovery' | undefined
-  /** Runs while reports wait. */
+  /** Looks at the waiting reports. Runs while reports wait, and until the stream has caught up. */
   #timer: ReturnType<typeof setInterval> | undefined
 
   constructor(next: Sink, scope: StreamScope, options: StreamStageOptions) {
@@ -72,7 +76,7 @@ export class StreamStage {
     scope.defer(() => this.#end())
   }
 
-  /** Takes a report from below. */
+  /** Takes a report from the plugin below. */
   take(report: Report): void {
     const observation = this.#observations.find(report)
     if (observation === undefined) this.#takeFirst(report)
@@ -80,7 +84,7 @@ export class StreamStage {
   }
 
   metrics(): VerificationMetrics {
-    // Reports that wait when the stream ends are not verified any more.
+    // After the end of the stream, waiting reports are no longer verified.
     const waiting = this.#scope.signal.aborted ? 0 : this.#waiting
     const oldestMs = waiting === 0 ? 0 : ageOf(this.#oldest())
     return { waiting, oldestMs, ...this.#options.verifier.facts() }
@@ -107,7 +111,8 @@ export class StreamStage {
   }
 
   /**
-   * Adds a slot to its queue, after the others of its observation if they are in the same queue.
+   * Adds a slot to its queue. If the queue has other slots of the same observation, the slot goes
+   * after them.
    */
   #enter(slot: Slot, mustCheck: boolean): void {
     const { observation, report } = slot
@@ -134,11 +139,12 @@ export class StreamStage {
   }
 
   /**
-   * Drops a report if too many wait and a connection can't be paused: announces its gap and returns
-   * true.
+   * If too many reports wait and a connection can't be paused: drops the report, adds its time to a
+   * gap, and returns true.
    */
   #drops(report: Report): boolean {
-    // Reports that were read before a connection was paused still arrive.
+    // Reports that were read before the connections were paused still arrive, so the limit is twice
+    // `maxPending`.
     if (this.#waiting < 2 * this.#options.maxPending || this.#pause?.hasUnpausable !== true)
       return false
     this.#gaps.add(report)
@@ -164,7 +170,7 @@ export class StreamStage {
   #accept(slot: Slot): void {
     this.#scope.count('verified', slot.report)
     if (slot.state === 'waiting') slot.state = 'ready'
-    // Reports of one observation that differ are all verified, even if they were not chosen.
+    // If reports of one observation differ, all of them are verified, even if they were not chosen.
     for (const other of slot.observation.slots) if (!other.isChecked) this.#check(other)
   }
 
@@ -196,8 +202,8 @@ export class StreamStage {
   }
 
   /**
-   * Remembers a failed observation; false if it failed before, as `continuity` fetches it again and
-   * again.
+   * Remembers a failed observation. False if it has failed before: `continuity` fetches such an
+   * observation repeatedly, and only its first error is emitted.
    */
   #addFailure({ feedID, observationsTimestamp }: Report): boolean {
     const failed = this.#failed
@@ -224,12 +230,12 @@ export class StreamStage {
     if (queue.length === 0) this.#queues.delete(key)
   }
 
-  /** Passes a report on, and its copies. */
+  /** Passes on a report and its duplicates. */
   #pass(slot: Slot): void {
     const { report, copies, observation } = slot
     slot.state = 'passed'
-    // Many fetched reports arrive at a time; they must not displace live reports whose copies are
-    // still to come.
+    // Many fetched reports arrive at a time. They must not displace live reports whose duplicates
+    // have not arrived yet.
     if (report.source === 'live') this.#observations.remember(observation)
     else this.#observations.forget(slot)
     this.#passOn(report)
@@ -237,8 +243,8 @@ export class StreamStage {
   }
 
   /**
-   * Passes on a copy of the same bytes, which `dedup` drops. Drops another copy, as its signatures
-   * are not verified.
+   * Passes on a duplicate if its bytes are the same; `dedup` drops it. Drops a duplicate with other
+   * signatures, as these signatures are not verified.
    */
   #passCopy(copy: Report, first: Report): void {
     if (copy.fullReport === first.fullReport) this.#passOn(copy)
@@ -260,7 +266,7 @@ export class StreamStage {
     this.#settleInjected(report)
   }
 
-  /** Makes `inject` wait for a report, if it was injected. */
+  /** Makes `inject` wait for a report, if the report was injected. */
   #expect(report: Report): void {
     if (report.source !== 'backfill') return
     const deferred = this.#injected.get(report) ?? createDeferred()
@@ -276,7 +282,7 @@ export class StreamStage {
     else deferred.reject(failure)
   }
 
-  /** The slot that waits longest. */
+  /** The slot that has waited longest. */
   #oldest(): Slot | undefined {
     let oldest: Slot | undefined
     for (const queue of this.#queues.values())
@@ -284,7 +290,7 @@ export class StreamStage {
     return oldest
   }
 
-  /** Says when the stream falls behind, and when it has caught up. */
+  /** Emits a `status` event when the stream falls behind, and when it has caught up. */
   #look(): void {
     const { verifier } = this.#options
     const { events } = this.#scope
@@ -319,18 +325,21 @@ function ageOf(slot: Slot | undefined): number {
   return slot === undefined ? 0 : Math.round(performance.now() - slot.since)
 }
 
-/** The feed of a report, and the configuration that it names. */
+/** The key of a report's queue: its feed, and the configuration that the report names. */
 function keyOf({ feedID, fullReport }: Report): string {
   return feedID + fullReport.slice(2, 2 + DIGITS).toLowerCase()
 }
 
-/** True if a report may wait beside these others. */
+/** True if a report may wait in addition to these other reports. */
 function hasRoom(others: readonly Report[], { origin }: Report): boolean {
   for (const other of others) if (other.origin === origin) return false
   return others.length < MAX_OTHERS
 }
 
-/** True if `continuity` will fetch the report again, since the error says nothing about it. */
+/**
+ * True if `continuity` will fetch the report again, because the error says nothing about the
+ * report.
+ */
 function isRetried({ source }: Report, failure: Error): boolean {
   return source === 'backfill' && isStreamsError(failure) && failure.isRetryable
 }

@@ -14,20 +14,29 @@ import {
   type Timed,
 } from './recovery.js'
 
-/** Jobs that a thread receives at a time. */
+/** The most jobs that a thread receives at a time. */
 const MAX_BATCH = 32
-/** Batches that a thread may hold: the next one is there when the thread finishes one. */
+/**
+ * The most batches that a thread may hold. With two, the next batch is ready when the thread
+ * finishes a batch.
+ */
 const MAX_LOAD = 2
-/** Threads that may crash over a batch before it is recovered in the caller's thread. */
+/**
+ * How many threads may crash while they process a batch. Then the caller's thread processes the
+ * batch.
+ */
 const MAX_CRASHES = 2
-/** Threads in a row that may exit without any answer before no more are started. */
+/** How many threads in a row may exit without any answer. Then no more threads are started. */
 const MAX_FAILED_STARTS = 2
-/** Milliseconds for an answer: a foreign program, or a thread that hangs, would never answer. */
+/**
+ * Milliseconds within which a thread must answer. A wrong program, or a thread that hangs, would
+ * never answer.
+ */
 const ANSWER_LIMIT = 5000
 
 /** The answer of a thread to a batch. */
 export interface RecoveryAnswer {
-  /** In the order of the jobs. */
+  /** The results, in the order of the jobs. */
   readonly recovered: readonly Recovered[]
   readonly timed: Timed
 }
@@ -35,22 +44,22 @@ export interface RecoveryAnswer {
 /** Jobs that a thread receives together. */
 interface Batch {
   readonly jobs: readonly Job[]
-  /** How many threads have exited without an answer to it. */
+  /** How many threads have exited without answering this batch. */
   readonly crashes: number
 }
 
-/** A thread of Node's, or a worker of the web, with the events of its kind. */
+/** A thread of Node, or a web worker, with its functions for event listeners. */
 type AnyThread = Thread & {
   on?(event: string, listener: (value: unknown) => void): void
   addEventListener?(event: string, listener: (event: { data?: unknown }) => void): void
 }
 
-/** All threads that recover. */
+/** All threads that recover signers for any verifier. */
 const inUse = new WeakSet<AnyThread>()
 
 /** A thread that recovers signers. It keeps the process alive while it has work. */
 class RecoveryThread {
-  /** The batches without an answer, in the order of the answers. */
+  /** The batches that the thread has not answered, in the order in which it will answer them. */
   readonly batches: Batch[] = []
   hasAnswered = false
   /** The error of the thread, if it is known. */
@@ -60,20 +69,20 @@ class RecoveryThread {
   #hasEnded = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** Takes a thread over. Throws if the value is no thread. */
+  /** Takes over a thread. Throws if the value is not a thread. */
   constructor(thread: AnyThread, choice: CurveLibraryChoice, owner: ThreadRecovery) {
     this.#thread = thread
     this.#owner = owner
     if (typeof thread.on === 'function') {
       thread.on('message', message => this.#receive(message))
-      // The event exit follows.
+      // The event `exit` follows this event.
       thread.on('error', thrown => {
         this.failure = thrown
       })
       thread.on('exit', () => this.#end())
     } else if (typeof thread.addEventListener === 'function') {
       thread.addEventListener('message', ({ data }) => this.#receive(data))
-      // A worker of the web has no event for its end: one that fails is ended here.
+      // A web worker has no event for its end, so a worker that fails is ended here.
       thread.addEventListener('error', event => this.#end((event as { message?: unknown }).message))
     } else throw new TypeError('it is no Worker')
     thread.unref?.()
@@ -114,7 +123,7 @@ class RecoveryThread {
     this.#owner.answered(batch, message)
   }
 
-  /** Starts the timer of the next answer. */
+  /** Starts the timer for the next answer. */
   #wait(): void {
     clearTimeout(this.#timer)
     if (this.batches.length === 0) return
@@ -146,19 +155,19 @@ function isAnswer(message: unknown, jobs: number): message is RecoveryAnswer {
   )
 }
 
-/** The options that say which threads recover. */
+/** The options that say how many threads there are, and how they are started. */
 type ThreadOptions = Pick<CheckedVerifyOptions, 'curveLibrary' | 'workers' | 'worker'>
 
 /**
- * Recovers in threads, which are started as they are needed. Another thread takes the batches of a
- * thread that exits. While no thread can run, the caller's thread recovers.
+ * Recovers signers in threads, which are started as they are needed. If a thread exits, another
+ * thread takes over its batches. If no thread can run, the caller's thread recovers the signers.
  */
 export class ThreadRecovery implements Recovery {
   readonly #options: ThreadOptions
   readonly #speed: Speed
   readonly #log: Log
   readonly #threads = new Set<RecoveryThread>()
-  /** Batches of threads that have exited. */
+  /** The unanswered batches of threads that have exited. */
   readonly #unanswered: Batch[] = []
   #jobs: Job[] = []
   #limit: number
@@ -171,7 +180,7 @@ export class ThreadRecovery implements Recovery {
     this.#options = options
     this.#speed = speed
     this.#log = log
-    // One core stays with the event loop.
+    // One core is left for the event loop.
     this.#limit = options.workers ?? Math.min(4, Math.max(1, countCores() - 1))
   }
 
@@ -236,7 +245,7 @@ export class ThreadRecovery implements Recovery {
     return this.#limit > 0 && this.#failedStarts < MAX_FAILED_STARTS
   }
 
-  /** The thread for the next batch; undefined while all are busy. */
+  /** The thread for the next batch; undefined if all threads are busy. */
   #findThread(): RecoveryThread | undefined {
     let [freest] = this.#threads
     for (const each of this.#threads)
@@ -253,7 +262,7 @@ export class ThreadRecovery implements Recovery {
         void endLater(thread)
         throw new TypeError('it is no Worker')
       }
-      // Each verifier would take the answers for its own.
+      // If two verifiers shared a thread, each would take all answers for its own.
       if (inUse.has(thread)) throw new TypeError('it is a Worker that runs already')
       inUse.add(thread)
       const started = new RecoveryThread(thread, this.#options.curveLibrary, this)
@@ -271,7 +280,10 @@ export class ThreadRecovery implements Recovery {
     for (const job of jobs) this.#local.add(job)
   }
 
-  /** Says that the event loop recovers. A page without the option `worker` expects nothing else. */
+  /**
+   * Warns that the event loop recovers signers. A web page without the option `worker` is not
+   * warned, as it cannot have threads.
+   */
   #warn(reason: unknown): void {
     const place = 'verify runs in the event loop'
     if (this.#options.worker !== undefined)
@@ -285,7 +297,10 @@ export class ThreadRecovery implements Recovery {
   }
 }
 
-/** Ends a thread that an async function has started: nobody waits for it. */
+/**
+ * Ends a thread that an async function has started. The option `worker` must return the thread
+ * itself, not a promise.
+ */
 async function endLater(starting: unknown): Promise<void> {
   try {
     await ((await starting) as Thread | undefined)?.terminate()
@@ -293,7 +308,8 @@ async function endLater(starting: unknown): Promise<void> {
 }
 
 /**
- * Takes the next jobs, shared between the threads if they are few; undefined if all were cancelled.
+ * Takes the jobs of the next batch. A few jobs are divided between the threads. Undefined if all
+ * jobs were cancelled.
  */
 function takeBatch(jobs: Job[], threads: number): Batch | undefined {
   const size = Math.min(MAX_BATCH, Math.ceil(jobs.length / threads))

@@ -1,5 +1,5 @@
 // The program of a thread that recovers signers. The first message names the curve library. Each
-// further message is a batch of reports; the thread answers the batches in their order.
+// later message is a batch of reports. The thread answers the batches in their order.
 import { receive } from '../../platform/threads.js'
 import type { CurveLibraryChoice } from './options.js'
 import { loadCurveLibrary, type Task, TimedRecovery } from './recovery.js'

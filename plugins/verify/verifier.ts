@@ -27,14 +27,14 @@ const noFacts = {
 
 /**
  * The verifier of a client. It checks each report once, and remembers the result as long as the
- * report is in use. Everything that a check needs is loaded with the first report.
+ * report is in memory. The code for the checks is loaded with the first report.
  */
 export class Verifier implements ReportVerifier {
-  /** The stages of streams, by their scopes. */
+  /** The stages of the client's streams, by the scope of the stream. */
   readonly stages: WeakMap<object, { metrics(): VerificationMetrics }> = new WeakMap()
   readonly #options: CheckedVerifyOptions
   readonly #log: Log
-  /** The error of a rejected report, undefined for a verified one. */
+  /** The results: the error of a rejected report, undefined for a verified report. */
   readonly #known = new WeakMap<Report, Error | undefined>()
   readonly #checks = new Map<Report, Check>()
   #checker: Checker | undefined
@@ -57,8 +57,8 @@ export class Verifier implements ReportVerifier {
   }
 
   /**
-   * Checks reports; the first failure rejects and cancels the other checks. After the signal
-   * aborts, it need not settle.
+   * Checks reports. The first failure rejects, and cancels the other checks. After the signal
+   * aborts, the promise may never settle.
    */
   checkAll(reports: readonly Report[], signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -85,7 +85,7 @@ export class Verifier implements ReportVerifier {
     return this.stages.get(scope)?.metrics()
   }
 
-  /** What verifies, and how fast. */
+  /** The library, the threads and the speed of verification. */
   facts(): Omit<VerificationMetrics, 'waiting' | 'oldestMs'> {
     return this.#checker?.speed.facts() ?? noFacts
   }
@@ -95,7 +95,7 @@ export class Verifier implements ReportVerifier {
     return this.#checker?.awaitsSigners(report) === true
   }
 
-  /** Fails every check in progress, since the client was closed, and ends all threads. */
+  /** Called when the client is closed. Fails every check in progress, and ends all threads. */
   end(): void {
     this.#isEnded = true
     this.#checker?.end()
@@ -111,8 +111,8 @@ export class Verifier implements ReportVerifier {
   }
 
   /**
-   * At the edge, what a request begins ends with the request, so each early check loads the
-   * checker.
+   * Loads the checker, and checks a report. At the edge, work ends with the request that began it.
+   * So every check that begins before the checker is loaded starts loading it again.
    */
   async #load(report: Report, check: Check): Promise<void> {
     let loaded: typeof import('./checker.js')

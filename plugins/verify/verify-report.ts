@@ -8,18 +8,21 @@ import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toErro
 import { createSignerSource, type SignerSource } from './signer-source.js'
 
 /**
- * Options of `verifyReport`. The answers of a function in `signers` are cached as long as the
+ * Options of `verifyReport`. If `signers` is a function, its answers are cached as long as the
  * function exists.
  */
 export interface VerifyReportOptions extends VerificationRules {
   /**
-   * The feed that the report must be of. Without it, compare the `feedID` of the result with the
-   * feed you expect.
+   * The feed of the report; a report of another feed is rejected. If you leave it out, compare the
+   * `feedID` of the result with the feed you expect.
    */
   readonly feedID?: string
-  /** The time of the envelope, in the feed's unit. Version 1 does not sign it. */
+  /**
+   * The `validFromTimestamp` of the envelope, in the feed's unit. Not checked for version 1, whose
+   * reports do not sign this time.
+   */
   readonly validFromTimestamp?: number
-  /** The time of the envelope, in the feed's unit. */
+  /** The `observationsTimestamp` of the envelope, in the feed's unit. */
   readonly observationsTimestamp?: number
   /** Aborts the wait for the source of signers. */
   readonly signal?: AbortSignal
@@ -29,18 +32,18 @@ export interface VerifyReportOptions extends VerificationRules {
 export interface Verification {
   /** The signed feed id, in lower case. */
   readonly feedID: string
-  /** The configuration of the signers, `0x` and 64 digits in lower case. */
+  /** The digest of the signers' configuration: `0x` and 64 digits in lower case. */
   readonly configDigest: string
   /** The network's count of its reports; undefined for networks that count in another way. */
   readonly sequenceNumber: number | undefined
-  /** In the feed's unit; undefined for version 1. */
+  /** The signed start of the report's range, in the feed's unit; undefined for version 1. */
   readonly validFromTimestamp: number | undefined
-  /** In the feed's unit. */
+  /** The signed time of the observations, in the feed's unit. */
   readonly observationsTimestamp: number
-  /** How many of the signers may be faulty. */
+  /** How many signers of the set may be faulty. */
   readonly f: number
   /**
-   * The addresses that signed, in the order of their signatures, `0x` and 40 digits in lower case.
+   * The addresses that signed, in the order of the signatures: `0x` and 40 digits in lower case.
    */
   readonly signers: readonly string[]
 }
@@ -54,10 +57,13 @@ const schema = {
   signal: checkSignal,
 } satisfies Schema<VerifyReportOptions>
 
-/** The sources of functions, which cache their answers. */
+/** The signer sources of functions, kept so that their answers stay cached between calls. */
 const sources = new WeakMap<object, SignerSource>()
 
-/** Does the work of the public `verifyReport`, which loads this module with its first call. */
+/**
+ * Does the work of the public `verifyReport`. The first call of the public function loads this
+ * module.
+ */
 export async function verifyReport(
   fullReport: string,
   options: VerifyReportOptions,

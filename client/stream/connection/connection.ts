@@ -21,22 +21,22 @@ import type { OriginTraffic } from '../stream-api.js'
 import type { FlowControl, Pausable } from './connections.js'
 import { Heartbeat, type HeartbeatOptions, type Watched } from './heartbeat.js'
 
-/** How a stream opens its connections. */
+/** The options with which a stream opens its connections. */
 export interface ConnectionOptions extends HeartbeatOptions {
   readonly connect: Connect
   readonly compression: boolean
   readonly maxMessageBytes: number
   readonly flowControl: FlowControl
-  /** Learns of the date of each answer. */
+  /** Is told the date of each answer. */
   readonly present: Present
 }
 
-/** What the connections of a stream share. */
+/** The parts of a stream that its connections share. */
 export interface StreamOfConnections {
   readonly connection: ConnectionOptions
   /** The most connections at once. */
   readonly maxConnections: number
-  /** How many sockets there are. */
+  /** The number of sockets that are opening, open or closing. */
   readonly sockets: { open: number }
   readonly scope: StreamScope
   readonly origins: Origins
@@ -46,24 +46,31 @@ export interface StreamOfConnections {
 /** The shard that a connection belongs to. */
 export interface ShardOfConnection {
   readonly feedIDs: readonly string[]
-  /** The stream has ended: messages are dropped. */
+  /** True when the stream has ended. Messages are then dropped. */
   readonly isOver: boolean
   change(change: ConnectionChange): void
 }
 
 /**
- * Milliseconds without a message, before a stream stops waiting for the peer's answer to the close
- * handshake.
+ * After so many milliseconds without a message, a connection stops waiting for the peer's answer to
+ * the close handshake.
  */
 const QUIET = 300
-/** Milliseconds that the close handshake may take in all: fewer than a stream has to close. */
+/**
+ * The most milliseconds for the whole close handshake. A stream has 900 ms to close, so this is
+ * less.
+ */
 const MAX_HANDSHAKE = 800
-/** Checks in `QUIET`: a busy process may have read nothing before the first. */
+/**
+ * The number of checks within `QUIET`. One check is not enough: a busy process may not have read
+ * any message before it.
+ */
 const CHECKS = 3
 
 /**
- * One connection of a shard, and the source of its messages. When the signal of its call aborts, it
- * goes through the close handshake, and takes the messages that come until then.
+ * One connection of a shard, and the source of its messages. When the signal of its call aborts,
+ * the connection starts the close handshake. It takes the messages that arrive until the handshake
+ * ends.
  */
 export class Connection implements Source, Watched, Pausable {
   readonly facts: ConnectionFacts
@@ -87,12 +94,15 @@ export class Connection implements Source, Watched, Pausable {
   readonly #ended = createDeferred<StreamEnd>()
   #heartbeat: Heartbeat | undefined
   readonly #startedAt = performance.now()
-  /** By the monotonic clock. */
+  /** When the connection opened, by the monotonic clock. */
   #openedAt: number | undefined
-  /** By the wall clock. */
+  /** When the connection opened, by the wall clock. */
   #openedOn = 0
   #failure: Error | undefined
-  /** Messages that the peer sent before it learns of the closing are still good. */
+  /**
+   * True while the connection closes. Messages that the peer sent before it learned of the closing
+   * are still taken.
+   */
   #isClosing = false
   #deadline: ReturnType<typeof setTimeout> | undefined
   #handshake: ReturnType<typeof setInterval> | undefined
@@ -163,7 +173,7 @@ export class Connection implements Source, Watched, Pausable {
 
   resume(): void {
     this.isPaused = false
-    // From now on the peer has its full time to answer.
+    // Counts as a message, so that from now on the peer has its full time to answer.
     if (this.#heartbeat !== undefined) this.#heartbeat.signs++
     if (this.#failure === undefined) this.socket?.resume?.()
   }
@@ -255,15 +265,15 @@ export class Connection implements Source, Watched, Pausable {
     if (answer === false) return
     if (answer === true) this.socket?.rest?.()
     else {
-      // The messages that were read already are still taken.
+      // Messages that were already read are still taken.
       this.#isClosing = true
       this.fail(answer)
     }
   }
 
   /**
-   * Called when the connection has opened and when `connect` has returned its socket, whichever
-   * comes last.
+   * Called when the connection opens and when `connect` returns its socket. The later of the two
+   * calls adds the connection to flow control.
    */
   #joinFlowControl(): void {
     if (this.socket === undefined || this.#openedAt === undefined) return
@@ -324,7 +334,7 @@ export class Connection implements Source, Watched, Pausable {
   /** An open connection has ended. */
   #leave(end: StreamEnd): StreamEnd {
     const error = this.rejections.end()
-    // A connection that brought junk until it ended has lasted until its last report.
+    // A connection that was dropped for junk counts as having lasted until its last report.
     const lasted = Math.max(0, this.lastReportAt - this.#openedOn)
     const own = error === undefined ? end : { lasted, error }
     this.#stream.sockets.open--

@@ -5,32 +5,32 @@ import type { ConnectionChange, ConnectionState, ConnectionStatus } from '../../
 import { callListeners } from '../events.js'
 import type { StreamCounters } from '../stream-api.js'
 
-/** A connection as the registry has it. */
+/** The state of a connection in the registry. */
 export interface RegisteredConnection extends ConnectionState {
   /** Unique in the stream. */
   readonly id: string
-  /** In Unix milliseconds. */
+  /** When the connection opened last, in Unix milliseconds. */
   readonly connectedAt: number | undefined
   readonly lastReconnectAt: number | undefined
-  /** The last change, from which the status follows. */
+  /** The last change of the connection. It determines the status. */
   readonly last: ConnectionChange
 }
 
 /**
  * The state of a connection after a change:
  *
- *     change        status         besides
+ *     change        status         other effects
  *     joined        disconnected
  *     connecting    connecting
- *     connected     connected      one more open; no attempts, not failing
- *     disconnected  disconnected   one less open, if it was
- *     reconnecting  reconnecting   the attempts; failing, if one has failed, but not because of some of the feeds
+ *     connected     connected      `open` rises by 1; no attempts, not failing
+ *     disconnected  disconnected   `open` falls by 1 if the connection was open
+ *     reconnecting  reconnecting   attempts; failing after a failure not caused by some feeds
  *     degraded      reconnecting   failing
  *     failed        failed         failing
  *     left          disconnected
  *
- * While one is open, the status is `connected` whatever else changes: a plugin may open an origin
- * twice.
+ * A plugin may open several connections to an origin. While one of these connections is open, the
+ * status is `connected`.
  */
 function next(
   before: RegisteredConnection,
@@ -51,8 +51,8 @@ function next(
     return { ...after, wasOpen: true, isFailing: false, attempts: 0, connectedAt: now }
   if (type === 'failed' || type === 'degraded') return { ...after, isFailing: true }
   if (type !== 'reconnecting') return after
-  // The first attempt after a loss is no failure yet. A connection that is rejected for some of its
-  // feeds is replaced.
+  // The first attempt after a loss is not a failure yet. Neither is a rejection of some feeds,
+  // because the connection is then replaced.
   const isAttempted = change.attempt > 1 || isFailedAttempt(before.last)
   const hasFailed = isAttempted && rejectedFeeds(change.error).length === 0
   return {
@@ -82,14 +82,14 @@ const untouched = {
   lastError: undefined,
 } as const
 
-/** The state of a connection that no shard had before. */
+/** Returns a connection in the state before its first change. */
 export function untouchedState(connection: RegisteredConnection): RegisteredConnection {
   return { ...connection, ...untouched }
 }
 
 type Watcher = Parameters<Connections['watch']>[0]
 
-/** Listeners to the changes of connections, and the times at which connections carry reports. */
+/** The listeners to changes of connections, and the period in which connections carry reports. */
 class Watch {
   carried: Connections['carried']
   readonly #log: Log
@@ -119,19 +119,19 @@ class Watch {
   }
 }
 
-/** What a registry needs of the shard whose connections it has. */
+/** The parts of a shard that its registry uses. */
 export interface RegistryParts {
   readonly counters: StreamCounters
   readonly log: Log
   /** The wall clock, in milliseconds. */
   readonly now: () => number
-  /** An id for one more connection of the stream. */
+  /** Returns the id for a new connection of the stream. */
   readonly nextID: () => string
-  /** A connection has opened, for the first time or again, or is lost. */
+  /** Called when a connection has opened, for the first time or again, or is lost. */
   onChange(isConnected: boolean, connection: RegisteredConnection, isRestored: boolean): void
 }
 
-/** The connections of a shard, by origin: the one place that knows which are open. */
+/** The connections of a shard, by origin. Only the registry knows which connections are open. */
 export class Registry extends Watch {
   readonly all: Map<string, RegisteredConnection> = new Map()
   open = 0
@@ -195,17 +195,18 @@ export class Registry extends Watch {
   }
 }
 
-/** A shard, as far as the connections of its stream look at it. */
+/** The members of a shard that `StreamConnections` uses. */
 interface ShardOfConnections {
   readonly feedIDs: readonly string[]
   readonly registry: Registry
-  /** Closes its open connections, as if they had failed. */
+  /** Closes the shard's open connections, as if they had failed. */
   reset(): void
 }
 
 /**
- * The user of a stream learns of outages: every shard has an open connection, a shard has lost its
- * last, or all have.
+ * The outages that the user of a stream learns of. `onUp`: every shard has an open connection.
+ * `onDown`: a shard has lost its last open connection. `onAllLost`: no shard has an open
+ * connection.
  */
 export interface OutageEvents {
   onUp(): void
@@ -213,7 +214,7 @@ export interface OutageEvents {
   onAllLost(): void
 }
 
-/** The connections of all active shards, as one. */
+/** Combines the connections of all active shards. */
 export class StreamConnections<Shard extends ShardOfConnections>
   extends Watch
   implements Connections
@@ -249,7 +250,10 @@ export class StreamConnections<Shard extends ShardOfConnections>
       if (shard.feedIDs.some(feedID => feedIDs.includes(feedID))) shard.reset()
   }
 
-  /** Compares the open connections with those before, and emits the change between the two. */
+  /**
+   * Compares the open connections with the state at the last call, and emits outages. Calls
+   * `emitChange` before it emits.
+   */
   update(emitChange?: () => void): void {
     const wasUp = this.#isUp
     const isUp = this.shards.every(({ registry }) => registry.open > 0)
@@ -266,7 +270,7 @@ export class StreamConnections<Shard extends ShardOfConnections>
   }
 }
 
-/** A connection, as far as flow control uses it. */
+/** The members of a connection that flow control uses. */
 export interface Pausable {
   /** False if `pause` does nothing. */
   readonly canPause: boolean
@@ -274,7 +278,7 @@ export interface Pausable {
   resume(): void
 }
 
-/** Pauses all connections of a stream at once, and those that open later. */
+/** Pauses all connections of a stream at once, and also connections that open later. */
 export class FlowControl {
   isPaused = false
   readonly #connections = new Set<Pausable>()
@@ -286,7 +290,10 @@ export class FlowControl {
     return false
   }
 
-  /** Pauses the connections for a holder. They resume when every holder has resumed them. */
+  /**
+   * Pauses the connections for a holder. The connections resume when every holder has called
+   * `resume`.
+   */
   pause(by: object): void {
     this.#holders.add(by)
     this.#update()

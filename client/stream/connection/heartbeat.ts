@@ -1,11 +1,11 @@
 import { WebSocketError } from '../../contract/errors.js'
 import type { Socket } from '../../transport/socket.js'
 
-/** How a heartbeat pings. */
+/** The options of a heartbeat. */
 export interface HeartbeatOptions {
   /** Milliseconds between two pings. */
   readonly pingInterval: number
-  /** Unanswered pings in a row, before the connection counts as dead. */
+  /** After so many unanswered pings in a row, the connection counts as dead. */
   readonly missedPings: number
   /** The wall clock, in milliseconds. */
   readonly now: () => number
@@ -16,38 +16,41 @@ export interface Watched {
   readonly facts: { readonly host: string }
   /** Undefined if `opened` was called before `connect` has returned the socket. */
   readonly socket: Socket | undefined
-  /** Flow control has paused the connection, so that nothing comes in. */
+  /** True while flow control pauses the connection, so that no message comes in. */
   readonly isPaused: boolean
   log(message: string): void
-  /** The peer has answered a ping, after so many milliseconds. */
+  /** The peer has answered a ping after `roundTripMs` milliseconds. */
   answered(roundTripMs: number): void
   /** The peer is dead. */
   fail(error: Error): void
 }
 
 /**
- * Pings that may be unanswered. A peer that sends more than we read answers late, and a peer with
- * too many answers to send may hang up.
+ * With so many unanswered pings, no further ping is sent. A peer that sends faster than we read
+ * answers late. A peer with too many answers to send may hang up.
  */
 const MAX_UNANSWERED = 16
 /**
- * Milliseconds in which a process reads what came while it was held up. These messages prove
- * nothing.
+ * Milliseconds in which a process reads the messages that arrived while it was held up. Messages
+ * that arrived in that time do not prove that the peer is still alive.
  */
 const READING = 100
-/** Milliseconds that a peer has to answer after that. */
+/** Milliseconds within which the peer must answer once those messages are read. */
 const PROBE = 500
 
 /**
- * Pings the peer, since a dead peer does not close its socket. Whatever comes in proves life, not
- * only the pong. While the connection is paused nothing comes in, so no ping counts. The peer's own
- * pings get no answer then: it gets pongs unasked.
+ * Pings the peer, because a dead peer does not close its socket. Any message from the peer proves
+ * that it is alive, not only a pong. While the connection is paused no message comes in, so no ping
+ * counts as missed. The peer's own pings can't be read then, so the heartbeat sends pongs unasked.
  *
- * A process that slept or was busy has read nothing, so no ping counts as missed. But the peer may
- * be long gone: it is pinged at once, and has less time to answer than usual.
+ * A process that slept or was busy has read no message, so no ping counts as missed. But the peer
+ * may have died meanwhile. So the heartbeat pings at once, and gives the peer less time to answer
+ * than usual.
  */
 export class Heartbeat {
-  /** Messages, pings and pongs that came in. The receiver of each adds 1. */
+  /**
+   * The number of messages, pings and pongs that came in. The code that receives a message adds 1.
+   */
   signs = 0
   readonly #options: HeartbeatOptions
   readonly #connection: Watched
@@ -86,7 +89,7 @@ export class Heartbeat {
     const { pingInterval, missedPings } = this.#options
     const before = this.#ticked
     this.#ticked = readClocks(this.#options)
-    // A connection of a platform that sends no pings may be quiet and alive.
+    // If the platform can send no pings, a quiet connection may be alive.
     if (this.#connection.socket?.ping === undefined) return
     const heldUpFor = longest(before, this.#ticked)
     const isAlive = this.signs !== this.#seen || this.#connection.isPaused
@@ -125,7 +128,7 @@ export class Heartbeat {
     this.#wait(READING, () => {
       before = this.signs
       this.#ping()
-      // A timer that is overdue fires before the socket is read: hence the wait after the wait.
+      // An overdue timer fires before the socket is read, so a second timer follows the first.
       this.#wait(PROBE, () => this.#wait(READING / 2, decide))
     })
   }
@@ -152,8 +155,8 @@ function readClocks({ now }: Pick<HeartbeatOptions, 'now'>): Clocks {
 }
 
 /**
- * Milliseconds by the clock that counted more: while a machine sleeps, the monotonic clock stands
- * still.
+ * Returns the longer of the times by the two clocks, in milliseconds. The monotonic clock stands
+ * still while a machine sleeps.
  */
 function longest(from: Clocks, to: Clocks): number {
   return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)

@@ -1,27 +1,31 @@
 import { ValidationError } from '../../../core/errors.js'
 
-/**
- * Feeds that are to travel over other connections than now: in place of a shard, or in a new one.
- */
+/** A new shard for the feeds `to`. It replaces the shard `from`, if there is one. */
 export interface ShardChange<Shard> {
   readonly from: Shard | undefined
-  /** Empty where the shard is no longer needed. */
+  /** Empty if the shard `from` is no longer needed and gets no successor. */
   readonly to: readonly string[]
 }
 
-/** Characters of a URL's path and query: servers commonly take lines and headers of 8 KiB. */
+/**
+ * The most characters in a URL's path and query. Servers commonly accept lines and headers of 8
+ * KiB.
+ */
 const MAX_TARGET = 7500
-/** A feed id and a comma. */
+/** The characters that a feed takes in a URL: its id and a comma. */
 const FEED_LENGTH = 67
-/** Changing feeds needs connections to spare. */
+/**
+ * Connections that shards leave free, because a change of feeds opens new ones before it closes the
+ * old ones.
+ */
 const SPARE = 2
 
-/** The URL of a stream; the service knows by it alone what is subscribed to. */
+/** Makes the URL of a stream. Only this URL tells the service which feeds are subscribed to. */
 export function streamURL(base: string, feedIDs: readonly string[]): string {
   return `${base}/api/v1/ws?feedIDs=${feedIDs}`
 }
 
-/** How many feeds the stream's URL can hold, whichever of these it begins with. */
+/** Returns how many feeds fit into the stream's URL with any of these bases. */
 export function shardCapacity(bases: readonly string[]): number {
   const lengths = bases.map(base => {
     const { pathname, search } = new URL(streamURL(base, []))
@@ -30,15 +34,15 @@ export function shardCapacity(bases: readonly string[]): number {
   return Math.max(1, Math.floor((MAX_TARGET - Math.max(...lengths) + 1) / FEED_LENGTH))
 }
 
-/** How many shards a stream may have that has so many connections at most. */
+/** Returns the most shards of a stream that may have `maxConnections` connections. */
 export function maxShards(maxConnections: number): number {
   return Math.max(1, maxConnections - SPARE)
 }
 
 /**
- * What has to change for exactly these feeds to be carried: feeds stay where they are, and new ones
- * go where there is room before there are further shards. Throws ValidationError where there would
- * be too many.
+ * Plans the changes after which the shards carry exactly the wanted feeds. Carried feeds stay in
+ * their shards. New feeds first fill the room in existing shards, then new shards. Throws
+ * ValidationError if there would be too many shards.
  */
 export function planShards<Shard extends { readonly feedIDs: readonly string[] }>(
   shards: readonly Shard[],

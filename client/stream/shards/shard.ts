@@ -17,52 +17,55 @@ import type { StreamCounters } from '../stream-api.js'
 import { openKey, type ShardScope } from './open-stream.js'
 import { streamURL } from './plan.js'
 
-/** What the shards of a stream share. */
+/** The parts of a stream that its shards share. */
 export interface StreamOfShards extends StreamOfConnections {
-  /** The beginnings of the stream's URLs, one at least. */
+  /** The beginnings of the stream's URLs, at least one. */
   readonly bases: readonly string[]
   readonly handler: Handler
   readonly reconnect: StreamCall['reconnect']
   readonly connectTimeout: number
   readonly counters: StreamCounters
   readonly nextID: RegistryParts['nextID']
-  /** A connection of an active shard has opened or is lost. */
+  /** Called when a connection of an active shard has opened or is lost. */
   readonly onConnection: RegistryParts['onChange']
   /** Emits a change of a connection of an active shard. */
   emitChange(change: ConnectionChange): void
 }
 
 /**
- * Carries some of a stream's feeds: one call down the stack, and the connections that come of it.
- * The layers that the call passes have the shard's scope for the stream's, so that they never
- * confuse the connections of two shards.
+ * Carries some of a stream's feeds. A shard makes one call down the stack, and has the connections
+ * that this call opens. The layers that the call passes see the shard's scope in place of the
+ * stream's scope. So they never confuse the connections of two shards.
  */
 export class Shard implements ShardOfConnection {
   readonly feedIDs: readonly string[]
   readonly registry: Registry
   /**
-   * False before the shard takes over, and after another has taken over from it: it emits nothing
-   * then.
+   * False before the shard takes over, and after its successor has taken over. An inactive shard
+   * emits nothing.
    */
   isActive: boolean
-  /** The errors, the latest of each name. The shard emits them when it takes over. */
+  /** The latest error of each name. These errors are emitted when the shard takes over. */
   readonly failures: Map<string, Error> = new Map()
-  /** Why the service rejects some of its feeds, unless a connection has opened since. */
+  /**
+   * The error with which the service rejected some of the shard's feeds. Undefined once a
+   * connection has opened.
+   */
   rejection: Error | undefined
-  /** Settles with the error that has ended its call. */
+  /** Resolves with the error that has ended the shard's call. */
   readonly ended: Promise<Error>
   hasEnded = false
-  /** Settles when its call has ended, and none of its connections is left. */
+  /** Resolves when the shard's call and all its connections have ended. */
   readonly closed: Promise<void>
   /**
-   * The stream has ended. (A question to its signal for each message would cost more than the
-   * message.)
+   * True when the stream has ended. Each message checks this field, because reading the signal
+   * would cost more than the message.
    */
   isOver = false
   readonly #stream: StreamOfShards
   readonly #life: Lifetime
   readonly #closed = createDeferred()
-  /** Those that are open or being opened. */
+  /** The connections that are open or being opened. */
   readonly #connections = new Set<Connection>()
 
   constructor(stream: StreamOfShards, feedIDs: readonly string[], isActive: boolean) {
@@ -96,7 +99,7 @@ export class Shard implements ShardOfConnection {
     if (this.isActive) this.#stream.emitChange(to)
   }
 
-  /** Closes its open connections, as if they had failed. */
+  /** Closes the shard's open connections, as if they had failed. */
   reset(): void {
     for (const connection of [...this.#connections]) connection.reset()
   }
@@ -109,13 +112,13 @@ export class Shard implements ShardOfConnection {
     if (this.hasEnded && this.#connections.size === 0 && this.#life.isOver) this.#closed.resolve()
   }
 
-  /** The one call of the shard, down the stack. Resolves with the error that has ended it. */
+  /** Makes the shard's one call down the stack. Resolves with the error that has ended the call. */
   async #run(): Promise<Error> {
-    // The stream knows the shard before anything happens to it.
+    // Waits a microtask, so that the stream knows the shard before anything happens to it.
     await undefined
     const error = await this.#call().catch(thrown => pluginError('a plugin threw', thrown))
     this.hasEnded = true
-    // A shard that was refused some of its feeds carries the others until another takes over.
+    // A shard with rejected feeds carries its other feeds until its successor takes over.
     if (rejectedFeeds(error).length > 0) this.rejection = error
     else this.#life.end(error)
     this.#closeIfDone()
@@ -159,7 +162,9 @@ export class Shard implements ShardOfConnection {
     }
   }
 
-  /** The scope of the shard's call: the stream's, narrowed to the connections of the shard. */
+  /**
+   * Makes the scope of the shard's call: the stream's scope, narrowed to the shard's connections.
+   */
   #createScope(): ShardScope {
     const { scope } = this.#stream
     const { feedIDs, registry } = this

@@ -8,7 +8,7 @@ import { Intake, type IntakeParts } from '../intake.js'
 import type { ShardChange } from './plan.js'
 import { Shard, type StreamOfShards } from './shard.js'
 
-/** What the shards of a stream are made of, and what the stream is told. */
+/** The parts from which the shards of a stream are made, and the callbacks to the stream. */
 export interface ShardsParts
   extends Omit<StreamOfShards, 'emitChange' | 'sockets' | 'nextID' | 'connection' | 'intake'> {
   readonly connection: Omit<ConnectionOptions, 'connect'> & {
@@ -18,25 +18,26 @@ export interface ShardsParts
   readonly intake: IntakeParts
   readonly connections: StreamConnections<Shard>
   /**
-   * The service has rejected some feeds of an active shard: its call has ended, or it tries again.
+   * Called when the service has rejected some feeds of an active shard. The shard's call has ended,
+   * or tries again.
    */
   onRejected(shard: Shard, error: Error): void
   /**
-   * Called once: an active shard has ended for good, or the stream has and nothing of its shards is
-   * left.
+   * Called once: when an active shard has ended for good, or when the stream and all its shards
+   * have ended.
    */
   onEnded(error: Error): void
 }
 
 /**
- * Milliseconds that a new shard has to open as many connections as its predecessor, once it has
- * one.
+ * Once a new shard has an open connection, it has so many milliseconds to open as many as its
+ * predecessor has.
  */
 const PATIENCE = 1000
 /**
- * Milliseconds that a shard outlasts the opening of its successor: reports that the service had
- * published by then may still be on their way. Then comes the close handshake, and messages before
- * its answer are taken too.
+ * A shard ends so many milliseconds after its successor has taken over. Until then, reports that
+ * the service published earlier may still arrive. The close handshake follows. Messages that arrive
+ * before the answer to the handshake are still taken.
  */
 const LINGER = 250
 
@@ -46,14 +47,14 @@ interface Succession {
   readonly shard: Shard
 }
 
-/** The shards of a stream that has been connected. At first there are none. */
+/** The shards of a stream after `connect`. There are none before `start`. */
 export class Shards {
   readonly #parts: ShardsParts
   readonly #stream: StreamOfShards
   readonly #connections: StreamConnections<Shard>
-  /** The active shards, and those that are opening or closing. */
+  /** The shards that are active, opening or closing. */
   readonly #running = new Set<Shard>()
-  /** Why all shards are ending. */
+  /** The reason why all shards are ending. */
   #ending: Error | undefined
   #hasEnded = false
 
@@ -83,15 +84,15 @@ export class Shards {
 
   endAll(reason: Error): void {
     this.#ending ??= reason
-    // Those that are to take over, too.
+    // This includes shards that have not taken over yet.
     for (const shard of this.#running) shard.end(reason)
   }
 
   /**
-   * Replaces shards, make before break: once all new shards are open they become active, `commit`
-   * is called, and then the old shards are ended. Waits first for the shards that earlier changes
-   * have replaced, if the connections would be too many. Rejects if one of the new shards can't be
-   * opened, and changes nothing then.
+   * Replaces shards, make before break. Once all new shards are open, they become active, `commit`
+   * is called, and the old shards end. If there would be too many connections, waits first for old
+   * shards of earlier changes to close. If a new shard can't be opened, rejects and changes
+   * nothing.
    */
   async change(changes: readonly ShardChange<Shard>[], commit: () => void): Promise<void> {
     const wanted = changes.filter(({ to }) => to.length > 0)
@@ -160,13 +161,16 @@ export class Shards {
     this.#parts.origins.keep(Array.from(this.#running, ({ registry }) => registry))
   }
 
-  /** Waits until the connections of new shards fit beside those of old shards that are closing. */
+  /**
+   * Waits until enough old shards have closed that the connections of the new shards fit into
+   * `maxConnections`.
+   */
   async #waitForRoom(changes: readonly ShardChange<Shard>[]): Promise<void> {
     const { maxConnections, scope } = this.#parts
     const active = this.all
     const usual = Math.max(1, ...active.map(sizeOf))
-    // In place of a shard that was rejected some of its feeds one connection is enough at first:
-    // the stream can't stay as it is.
+    // The successor of a shard with rejected feeds needs only one connection at first, because the
+    // rejected shard can't stay.
     const needed = sum(
       changes.map(({ from }) => {
         if (from?.rejection !== undefined) return 1
@@ -196,7 +200,7 @@ export class Shards {
       ...before.flatMap(shard =>
         leaving.includes(shard) ? (successorOf.get(shard) ?? []) : shard,
       ),
-      // The predecessor may be gone by now.
+      // A successor is added even if its predecessor is no longer in the list.
       ...successions.flatMap(({ from, shard }) =>
         from === undefined || !before.includes(from) ? shard : [],
       ),
@@ -204,8 +208,8 @@ export class Shards {
   }
 
   /**
-   * Emits the differences between the new shard and its predecessor, as if they had the same
-   * connections all along.
+   * Emits the differences between a new shard and its predecessor, as if the connections of one
+   * shard had changed.
    */
   #emitDifference({ from, shard }: Succession): void {
     const { scope, counters, onConnection } = this.#parts
@@ -223,7 +227,7 @@ export class Shards {
     if (from !== undefined) this.#emitLeaving(from, shard)
   }
 
-  /** Emits that the connections of a shard have left, but for those that its successor has too. */
+  /** Emits `left` for each connection of a shard that its successor does not have. */
   #emitLeaving(from: Shard, successor: Shard | undefined): void {
     for (const [origin, connection] of from.registry.all) {
       if (successor?.registry.all.has(origin)) continue
@@ -246,8 +250,9 @@ function retire(shard: Shard): void {
 }
 
 /**
- * Resolves when all these shards have an open connection at the same time, and as many as their
- * predecessors, if these open soon. Rejects when a shard can't open one.
+ * Resolves when all new shards have an open connection at the same time. First gives them up to
+ * `PATIENCE` to open as many connections as their predecessors have. Rejects if a shard can't open
+ * a connection.
  */
 function allOpen(successions: readonly Succession[]): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -286,8 +291,8 @@ function allOpen(successions: readonly Succession[]): Promise<void> {
 }
 
 /**
- * How many connections a shard has, or will have: a shard that was rejected some of its feeds gets
- * no others.
+ * Returns how many connections a shard has or will have. A shard with rejected feeds opens no
+ * further connections.
  */
 function sizeOf({ registry, rejection }: Shard): number {
   return rejection === undefined ? Math.max(1, registry.all.size) : registry.open

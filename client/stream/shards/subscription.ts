@@ -5,7 +5,7 @@ import { planShards, type ShardChange } from './plan.js'
 import type { Shard } from './shard.js'
 import { Shards, type ShardsParts } from './shards.js'
 
-/** What a subscription needs of its stream. */
+/** The parts of a stream that its subscription uses. */
 export interface SubscriptionParts {
   readonly feeds: Feeds
   /** The most feeds of one shard. */
@@ -14,12 +14,13 @@ export interface SubscriptionParts {
   readonly maxShards: number
   /** Settles when the stream is connected, or has failed to connect. */
   readonly connected: Promise<void>
-  /** Feeds have been added or removed. */
+  /** Called when feeds have been added or removed. */
   onChange(type: 'subscribed' | 'unsubscribed', feedIDs: readonly string[]): void
 }
 
 /**
- * Has the shards of a stream carry its feeds, and changes both. Changes run one after the other.
+ * Makes the shards of a stream carry its feeds, and changes shards and feeds. Changes run one after
+ * the other.
  */
 export class Subscription {
   readonly shards: Shards
@@ -57,9 +58,9 @@ export class Subscription {
   }
 
   /**
-   * The service has rejected some feeds of a shard. They leave the stream, which goes on with the
-   * others. If the others can't be carried either, the stream fails if the call of the shard has
-   * ended. Otherwise the call decides what becomes of the stream.
+   * The service has rejected some feeds of a shard. These feeds leave the stream, and the stream
+   * goes on with its other feeds. If the other feeds can't be carried and the shard's call has
+   * ended, the stream fails. If the call has not ended, the call decides whether the stream ends.
    */
   #reject(shard: Shard, error: Error): void {
     if (this.#pending.has(shard)) return
@@ -67,7 +68,7 @@ export class Subscription {
     const { signal } = this.#scope
     const isNeeded = (): boolean => shard.isActive && !signal.aborted
     void this.#enqueue(async () => {
-      // Another change may have replaced it meanwhile.
+      // Another change may have replaced the shard meanwhile.
       if (!isNeeded()) return
       let failure = error
       try {
@@ -96,9 +97,10 @@ export class Subscription {
   }
 
   /**
-   * Has the subscribed feeds and the added feeds carried, without those that the service rejects:
-   * it rejects the whole connection then, and the error names them. `known` has rejected some
-   * already. Throws if too few would be left.
+   * Makes the shards carry the subscribed feeds and the added feeds, without the feeds that the
+   * service rejects. For such a feed the service rejects the whole connection, and the error names
+   * the feed. `known` is such an error from an earlier attempt. Throws if no feed, or no added
+   * feed, would be left.
    */
   async #carry(added: readonly string[], known?: Error): Promise<void> {
     const { feeds } = this.#parts
@@ -128,9 +130,9 @@ export class Subscription {
     for (const error of new Set(errors)) this.#scope.events.emit('error', error)
   }
 
-  /** Has the rest of the feeds carried after some were removed. */
+  /** Makes the shards carry the remaining feeds after some were removed. */
   async #carryRest(): Promise<void> {
-    // One by one, because for a while each takes connections in addition.
+    // Changes run one by one, because each needs additional connections for a while.
     for (const change of this.#plan(this.#parts.feeds.all)) {
       try {
         await this.shards.change([change], () => undefined)
@@ -147,7 +149,10 @@ export class Subscription {
     return queued
   }
 
-  /** Rejects with an error of code `CLOSED` if the stream has ended. */
+  /**
+   * Runs a change once the stream is connected. Rejects with an error of code `CLOSED` if the
+   * stream has ended.
+   */
   async #whenConnected(change: () => Promise<void>): Promise<void> {
     const { signal } = this.#scope
     try {
@@ -167,8 +172,9 @@ export class Subscription {
 }
 
 /**
- * The service still rejects the connection, without the feeds that seemed to be the reason: the
- * first rejection stands.
+ * Chooses the error of a failed change. If the service still rejects the credentials without the
+ * rejected feeds, these feeds were not the reason. Then the cause of the first rejection is the
+ * error.
  */
 function reasonOf(thrown: unknown, rejected: ReadonlyMap<string, Error>): unknown {
   const [first] = rejected.values()

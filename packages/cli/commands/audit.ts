@@ -76,7 +76,7 @@ function readState(file: string): AuditPlace | undefined {
   }
 }
 
-/** The number of the last change of the vault in a directory; 0 where there is none. */
+/** The number of the last change of the vault in a directory; 0 if the directory has no vault. */
 function lastChangeIn(directory: string): number {
   const folder = join(directory, 'manifests')
   const files = existsSync(folder) ? readdirSync(folder) : []

@@ -33,7 +33,7 @@ export const addDecodeCommand: AddCommand = defineCommand({
         await print(io, `${before ?? format.head}${format.block(printed)}\n`)
       } catch (thrown) {
         if (!isStreamsError(thrown, 'DECODING')) throw thrown
-        // The reports after it may be decodable.
+        // The next reports may be decodable, so the command continues.
         warn(io, inOneLine(thrown.message))
         io.exitCode = exitCodeOf(thrown)
       }
@@ -41,7 +41,7 @@ export const addDecodeCommand: AddCommand = defineCommand({
   },
 })
 
-/** Decodes a report for a format. Its JSON is that of its decoded fields. */
+/** Decodes a report for a format. Its `toJSON` returns the decoded fields. */
 function decode(
   { fullReport, feedID }: GivenReport,
   wanted: string | undefined,

@@ -95,10 +95,13 @@ async function findSubject(
   }
 }
 
-/** Milliseconds that the request for names of feeds may take. */
+/** The timeout of the request for the names of feeds, in milliseconds. */
 const TIMEOUT = 10_000
 
-/** The feeds of the arguments; none if the service can't be asked for their names. The checks say why. */
+/**
+ * Finds the feeds of the arguments. Returns none if the request to the service fails, because the
+ * checks report the cause.
+ */
 async function findGiven(
   given: readonly string[],
   service: Service,

@@ -108,7 +108,10 @@ export const addEnclaveCommand: AddCommand = defineCommand({
   },
 })
 
-/** The owner of the secrets of each caller, by its key, or the path of a file of callers. */
+/**
+ * Returns the path of the file of callers. Without a file, returns an object that maps each
+ * caller's key to the owner whose secrets the caller uses.
+ */
 function whichCallers(
   texts: readonly string[],
   file: string | undefined,
@@ -121,7 +124,7 @@ function whichCallers(
   for (const text of texts) {
     const [given = '', ...owner] = text.split('=')
     const key = formatKey(parseKey('callers: each key', given.trim()))
-    // Only the owner that is named last would count.
+    // If a key were given twice, only its last owner would count.
     if (callers.has(key))
       throw new ValidationError(`--caller: the key ${shownKey(key)} is named twice`)
     callers.set(key, owner.length === 0 ? vaultOwner : owner.join('='))

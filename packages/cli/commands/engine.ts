@@ -19,7 +19,10 @@ const engineOptions = {
   userSecret: { value: 'secret', help: 'the secret of its user' },
 } as const
 
-/** Adds `serve`: runs a local data engine until the user ends it, and prints the settings of a client. */
+/**
+ * Adds `serve`. The command prints the settings for a client, and runs a local data engine until
+ * the user ends it.
+ */
 export const addServeCommand: AddCommand = defineCommand({
   name: 'serve',
   help: 'run a local data engine: REST, WebSocket and a network of signers, on loopback by default',
@@ -60,7 +63,7 @@ export const addServeCommand: AddCommand = defineCommand({
         throw fileError('--signers-out', signersOut, cause, 'written to')
       })
     describeEngine(engine, io)
-    // Recorded reports have signers of their own.
+    // The signers of recorded reports are not the signers of this engine.
     if (replay === undefined) {
       const { f, signers } = engine.network
       say(io, `every report is signed by ${f + 1} of ${signers.length} signers; f is ${f}:`)
@@ -70,11 +73,17 @@ export const addServeCommand: AddCommand = defineCommand({
   },
 })
 
-/** Milliseconds after the last report in which clients may read it, before the engine ends. */
+/**
+ * Milliseconds between the last report and the end of the engine, so that clients can read the
+ * report.
+ */
 const DRAIN = 500
-/** Milliseconds between two looks at the number of connections, for `--wait`. */
+/** How often `--wait` checks the number of connections, in milliseconds. */
 const LOOK = 50
-/** How many reports that are due together the engine publishes before its sockets get their turn. */
+/**
+ * If reports are due together, the command pauses after this many, so that the engine's sockets can
+ * send.
+ */
 const BATCH = 100
 
 /** Adds `replay`. */
@@ -111,7 +120,10 @@ export const addReplayCommand: AddCommand = defineCommand({
   },
 })
 
-/** Publishes reports with their recorded distances in time. A report that is older than one before it follows at once. */
+/**
+ * Publishes the reports at their recorded intervals, divided by `speed`. A report out of order is
+ * published at once.
+ */
 async function publishAll(
   engine: DataEngine,
   reports: readonly Required<RecordedReport>[],
@@ -136,7 +148,7 @@ async function publishAll(
   }
 }
 
-/** Prints the settings of a client of an engine. */
+/** Prints the settings with which a client reaches the engine. */
 function describeEngine(engine: DataEngine, io: IO): void {
   const { endpoint, wsEndpoint, apiKey, userSecret, origins, feeds } = engine
   const lines = [

@@ -59,7 +59,7 @@ export const addGapsCommand: AddCommand = defineCommand({
   },
 })
 
-/** Reads the feeds' reports at the service, and returns the feeds. */
+/** Fetches the feeds' reports from the service, and returns the feeds. */
 async function readService(
   options: ServiceOptions & {
     readonly feed?: string

@@ -88,7 +88,7 @@ export const addHistoryCommand: AddCommand = defineCommand({
       }
     } catch (thrown) {
       if (!signal.aborted) throw thrown
-      // The output is not complete.
+      // The user stopped the command, so the output is incomplete.
       io.exitCode = 1
     } finally {
       progress.end()

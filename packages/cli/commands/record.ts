@@ -103,7 +103,7 @@ export const addRecordCommand: AddCommand = defineCommand({
         async finish() {
           await recorder.close()
           await stream.close()
-          // The stream may have delivered its last reports meanwhile.
+          // Writes the reports that the stream delivered while it was closing.
           await recorder.close()
         },
       })

@@ -15,12 +15,12 @@ import {
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 
-/** Milliseconds. */
+/** An hour in milliseconds. */
 const HOUR = 3_600_000
-/** A number of streams of pages. */
+/** The rules of the options that limit how many streams pages open. */
 const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 
-/** Adds `sluice relay`: runs a relay, a gateway or both until the user stops it. */
+/** Adds `sluice relay`. The command runs a relay, a gateway or both until the user stops it. */
 export const addRelayCommand: AddCommand = defineCommand({
   name: 'relay',
   help: 'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
@@ -130,7 +130,7 @@ export const addRelayCommand: AddCommand = defineCommand({
   },
 })
 
-/** The configuration of a client that receives the feeds, and their ids. */
+/** Returns the configuration of a client that receives the feeds, and the ids of the feeds. */
 async function findReceived(
   feeds: string,
   options: ServiceOptions & SignerOptions & { readonly ha: boolean },

@@ -72,7 +72,10 @@ export const addPageCommand: AddCommand = defineCommand({
   },
 })
 
-/** Milliseconds after which a time has its reports: those of now are not published yet. */
+/**
+ * By default `bulk` asks for the time this many milliseconds ago, because newer reports may not be
+ * published yet.
+ */
 const PUBLISHED_AFTER = 5000
 
 /** Adds `bulk`. */
@@ -106,7 +109,10 @@ export const addBulkCommand: AddCommand = defineCommand({
   },
 })
 
-/** Groups feeds by their unit of time: a request has one time, in seconds or in milliseconds. */
+/**
+ * Groups feeds by their unit of time, because a request has one time, in seconds or in
+ * milliseconds.
+ */
 function byTime(feeds: readonly Feed[], ms: number): ReadonlyMap<number, readonly Feed[]> {
   const groups = new Map<number, Feed[]>()
   for (const feed of feeds) {

@@ -51,11 +51,11 @@ export const addStreamCommand: AddCommand = defineCommand({
     )
     await print(io, format.head)
     const table = json || csv || !io.stdout.isTTY ? undefined : createView(io.stdout, feeds, format)
-    // The table would be drawn over a line that is printed into it.
+    // On a terminal, the table would overwrite a line that is printed to standard error.
     const note =
       table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)
     if (table !== undefined) stream.on('report', table.show)
-    // With cursors, delivery waits for the returned promise, and so for a slow reader.
+    // With cursors, the stream waits for the returned promise, so a slow reader slows the delivery.
     else stream.on('report', report => print(io, `${format.line(report)}\n`))
     await runToEnd(stream, feeds, options, io, { note, finish: () => table?.end() })
   },

@@ -5,7 +5,7 @@ import { type IO, say, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
 
-// The commands that change the vault's key, or who has which share of it.
+// The commands that change the vault's key or its shares, and `vault recover`.
 
 /** Adds `vault reshare`. */
 export const addReshareCommand: AddCommand = defineCommand({
@@ -62,7 +62,8 @@ export const addRecoverCommand: AddCommand = defineCommand({
     },
   },
   examples: ['sluice vault recover --after 57'],
-  // A file of --rollback-state has seen a newer state and would reject this one. It accepts the next.
+  // The file of --rollback-state records a newer state, so it would reject the restored vault. It
+  // accepts the state after the recovery.
   async run({ after, rollbackState: _, ...options }, io) {
     const { sequence, late } = await (await openVaultOf(options)).recover({ after })
     for (const why of late) warn(io, why)
@@ -76,7 +77,7 @@ function addressOf(text: string): HolderAddress {
   return { url: text.slice(0, at), key: text.slice(at + 1) }
 }
 
-/** Prints a change of the key, and warns of the holders that it has left out. */
+/** Prints a change of the key, and warns of the holders that were left out. */
 function report(vault: Vault, { generation, leftOut }: KeyChange, io: IO): void {
   for (const why of leftOut) warn(io, `left out: ${why}`)
   const { holders, threshold, publicKeyHex } = vault

@@ -1,7 +1,7 @@
 import type { Vault } from '@sluice/confidential-http/vault'
 import { given, type Values } from '../command.js'
 
-/** The options of each command that opens a vault. */
+/** The options of every command that opens a vault. */
 export const vaultOptions = {
   vault: { is: 'dir', help: 'its directory', default: './vault' },
   insecurePermissions: { help: 'continue even if others can read or write the files' },
@@ -11,12 +11,12 @@ export const vaultOptions = {
   },
 } as const
 
-/** The option of the commands that talk to holders which are processes. */
+/** The option of the commands that talk to holders in other processes. */
 export const keyOption = {
   key: { is: 'file', help: 'the key that holders which are processes know you by, made by keygen' },
 } as const
 
-/** Opens the vault of a command. */
+/** Opens the vault that the options of a command name. */
 export async function openVaultOf(
   options: Values<typeof vaultOptions> & Values<typeof keyOption>,
 ): Promise<Vault> {

@@ -9,20 +9,26 @@ import { addRecoverCommand, addReshareCommand, addRotateCommand } from './vault-
 import { addHolderCommand } from './vault-holder.js'
 import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
 
-/** The secret that encrypts answers. No request carries it, so it needs no policy. */
+/**
+ * The key of the secret that encrypts responses. No request carries this secret, so it needs no
+ * policy.
+ */
 const AES_KEY = 'san_marino_aes_gcm_encryption_key'
-/** More bytes than any value may have, so that the vault's own error can say by how many a value is too long. */
+/**
+ * The most bytes that are read as a value. The limit of the vault is lower, so that the vault's
+ * error can say by how much a value is too long.
+ */
 const MAX_VALUE_BYTES = 65_536
 /** The most bytes of an encrypted response on standard input. */
 const MAX_RESPONSE_BYTES = 1_048_576
 
-/** The options that name a secret beside its key. */
+/** The options that identify a secret together with its key. */
 const secretOptions = {
   ...vaultOptions,
   namespace: { is: 'name', help: 'the namespace (default: main)' },
   owner: { is: 'address', help: 'its owner (default: the owner of the vault)' },
 } as const
-/** Where a secret may go. */
+/** The options of a policy, which says where a secret may be sent. */
 const policyOptions = {
   host: {
     is: 'list',
@@ -194,7 +200,9 @@ export const addVaultCommands: AddCommand = groupCommands(
   ],
 )
 
-/** The version of a secret, when it was put, when it expires and where it may go. */
+/**
+ * Describes a version of a secret: when it was stored, when it expires and where it may be sent.
+ */
 function versionText({ version, putAt, expiresAt, policy }: SecretInfo): string {
   const expiry = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
   return `version ${version}  put ${new Date(putAt).toISOString()}${expiry}  ${policyText(policy)}`
@@ -211,7 +219,10 @@ function policyText(policy: SecretUse | undefined): string {
   return [...parts, ...(customRoots ? ['custom roots'] : [])].join('  ')
 }
 
-/** Reads the policy of a secret, which the user has to give. */
+/**
+ * Reads the policy of a secret. The user must give one, except for the secret that encrypts
+ * responses.
+ */
 function readPolicy(key: string, options: Values<typeof policyOptions>): SecretUse {
   const { host: hosts, method, path, in: places, customRoots } = options
   const isNamed = hosts.length + method.length + path.length + places.length > 0 || customRoots
@@ -231,7 +242,10 @@ function refOf(key: string, { namespace, owner }: Values<typeof secretOptions>):
   return { key, ...given({ namespace, owner }) }
 }
 
-/** Reads a value from standard input, less a line break at its end, or from the environment: no shell history records it. */
+/**
+ * Reads a value from the environment, or from standard input without the line break at its end. The
+ * value is not an argument, because the shell would record it in its history.
+ */
 async function readValue(name: string | undefined, io: IO): Promise<Buffer | string> {
   if (name === undefined) {
     const how = 'the value is read, where --env names no variable,'

@@ -46,7 +46,8 @@ export const addVerifyCommand: AddCommand = defineCommand({
       const verdict = await verdictOf(report, rule)
       if (!verdict.verified) io.exitCode = 1
       count++
-      // If a report is the only one, it is described in full.
+      // Only a single report is described in full. So the first report is kept until another report
+      // follows or the input ends.
       if (count === 1 && verdict.verified && !json) first = verdict.verification
       else {
         if (first !== undefined) await print(io, inOneLine(first))
@@ -89,12 +90,15 @@ async function verdictOf({ fullReport, ...envelope }: GivenReport, rule: Rule): 
 function rejectionOf(thrown: unknown): Rejected {
   if (!isStreamsError(thrown, 'VERIFICATION')) throw thrown
   const { reason } = thrown as ReportVerificationError
-  // If the contract could not be asked, the cause says more.
+  // If the contract could not be asked for the signers, the cause says why.
   const { message } = isStreamsError(thrown.cause, 'VERIFICATION') ? thrown.cause : thrown
   return { verified: false, reason, message }
 }
 
-/** Prints a verdict in a line. A rejection is an error; in JSON, both are results. */
+/**
+ * Prints a verdict in one line. A rejection goes to standard error, but as JSON every verdict goes
+ * to standard output.
+ */
 async function show(verdict: Verdict, json: boolean, io: IO): Promise<void> {
   const { verified } = verdict
   const row = verified ? { verified, ...verdict.verification } : verdict

@@ -20,8 +20,9 @@ const SECRET = 'demoApiKey'
 const AES_KEY = 'san_marino_aes_gcm_encryption_key'
 
 /**
- * Makes a request with a secret that this process never has: another process puts it into the vault, the enclave's thread fills
- * it in, an HTTPS server receives it, and the answer comes back encrypted.
+ * Makes a request with a secret that this process never has. Another process puts the secret into
+ * the vault, and the enclave's thread fills it into the request. An HTTPS server receives the
+ * request, and the answer comes back encrypted.
  */
 export async function confidentialDemo(io: IO): Promise<number> {
   const say = (text: string): void => print(io, text)

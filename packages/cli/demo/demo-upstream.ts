@@ -1,5 +1,6 @@
-// The server of the demonstration, in its own process: it puts a secret into the vault and runs the HTTPS server that receives
-// it. It prints the received header and sends the secret to no other process.
+// The server of the demonstration, which runs in its own process. It puts a secret into the vault,
+// and runs the HTTPS server that receives the secret. It prints the received header, and sends the
+// secret to no other process.
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { openVault } from '@sluice/confidential-http/vault'

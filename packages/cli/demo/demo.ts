@@ -17,17 +17,23 @@ import { killOrigin } from './kill-origin.js'
 /** Options of `demo`. */
 export interface DemoOptions {
   readonly seconds: number
-  /** The service; without credentials for it, the demonstration runs a local data engine. */
+  /**
+   * The service. If its credentials are missing, the demonstration runs a local data engine
+   * instead.
+   */
   readonly service: Service
   readonly io: IO
 }
 
 const STREAMED_FEEDS = 8
-/** Milliseconds in which a killed origin has to come back. */
+/** A killed origin must be back within this many milliseconds after its restart. */
 const BACK_WITHIN = 15_000
 const MAX_TIMER = 2_147_483_647
 
-/** Lists feeds, decodes a report, streams some feeds, and compares the delivered reports with the published ones. */
+/**
+ * Lists feeds, decodes a report, streams some feeds, and compares the delivered reports with the
+ * published ones.
+ */
 export async function demo(options: DemoOptions): Promise<number> {
   const { seconds, service, io } = options
   const { signal } = io
@@ -100,7 +106,10 @@ export async function demo(options: DemoOptions): Promise<number> {
   }
 }
 
-/** Streams the feeds and shows their reports. With a local data engine, kills one of its origins on the way. */
+/**
+ * Streams the feeds and shows their reports. With a local data engine, the demonstration also kills
+ * one origin and restarts it.
+ */
 async function streamFeeds(
   measured: MeasuredClient,
   chosen: readonly string[],
@@ -147,7 +156,7 @@ async function streamFeeds(
   }
 }
 
-/** Waits for the first connection, and up to two seconds for the others. */
+/** Waits for the first connection, and up to two seconds for the other connections. */
 async function connectAll(stream: Stream, connections: number): Promise<void> {
   await stream.connect()
   const end = performance.now() + 2000

@@ -3,23 +3,23 @@ import type { DataEngine, EngineOrigin } from '@sluice/engine'
 import type { Stream } from 'sluice/client'
 import { green, red, yellow } from '../output/colours.js'
 
-/** The outage of an origin while the other one carries the stream. */
+/** The outage of one origin, while the other origin carries the stream. */
 export interface Outage {
   readonly engine: DataEngine
   readonly stream: Pick<Stream, 'getMetrics'>
   /** Milliseconds until the origin is killed. */
   readonly afterMs: number
-  /** Milliseconds it is away. */
+  /** Milliseconds from the kill to the restart. */
   readonly awayMs: number
-  /** Milliseconds for it to come back after the restart. */
+  /** Milliseconds after the restart within which the origin must be back. */
   readonly withinMs: number
   readonly signal: AbortSignal
   readonly say: (text: string) => void
 }
 
 /**
- * Kills the first origin, restarts it, and waits until a new connection to it is open and brings reports. Prints whether it came
- * back in time; ends at once when `signal` aborts.
+ * Kills the first origin, restarts it, and waits until a new connection to it is open and delivers
+ * reports. Prints whether the origin came back in time. Ends at once when `signal` aborts.
  */
 export async function killOrigin(outage: Outage): Promise<void> {
   const { engine, afterMs, awayMs, signal, say } = outage

@@ -3,7 +3,7 @@ import { given } from '../command.js'
 import { exitCodeOf } from '../errors.js'
 import type { Context } from './context.js'
 
-/** The result of a check. A check that depends on a failed one is not run. */
+/** The result of a check. A check that depends on a failed check is not run. */
 export type Status = 'ok' | 'warning' | 'failed' | 'not checked'
 
 /** A result of a check. */
@@ -11,32 +11,38 @@ export interface Finding {
   readonly status: Status
   /** The result in one line. */
   readonly text: string
-  /** How to mend it. */
+  /** How the user can fix the problem. */
   readonly advice?: string
-  /** The figures of the text, for programs. */
+  /** The values in the text, for programs that read the JSON. */
   readonly facts?: Facts
   /** The exit code of the command if this is the first failure. @default that of the check */
   readonly exitCode?: number
 }
 
-/** Figures by their name, in milliseconds where the name says so. */
+/** Values by name. A value whose name ends in `Ms` is in milliseconds. */
 export type Facts = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** A check of the doctor: `doctor.ts` lists them. */
+/** A check of the doctor. `doctor.ts` lists all checks. */
 export interface Check {
-  /** One word, which the report shows. */
+  /** One word that names the check in the report. */
   readonly name: string
-  /** Checks further up the list. If one of them fails, this one is not run: it would only repeat the failure. */
+  /**
+   * The names of checks that come earlier in the list. If one of them fails, this check is not run,
+   * because it would only repeat the failure.
+   */
   readonly needs: readonly string[]
   /** The exit code of the command if this check is the first to fail. */
   readonly exitCode: number
-  /** The most milliseconds that it takes. @default 15000 */
+  /** The timeout of the check, in milliseconds. @default 15000 */
   readonly deadline?: (context: Context) => number
-  /** Returns a finding per thing. An error is a failure, too. The signal aborts at the deadline. */
+  /**
+   * Returns a finding for each thing that it checks. If it throws, the check has failed. The signal
+   * aborts at the deadline.
+   */
   run(context: Context, signal: AbortSignal): Promise<readonly Finding[]>
 }
 
-/** The exit codes of failures, as docs/command-line.md has them. */
+/** The exit codes of failures, which docs/command-line.md documents. */
 export const exitCodes: { readonly machine: 1; readonly access: 3; readonly service: 4 } = {
   machine: 1,
   access: 3,
@@ -47,31 +53,34 @@ function finding(status: Status, text: string, advice?: string, facts?: Facts): 
   return { status, text, ...given({ advice, facts }) }
 }
 
-/** All is well. */
+/** A finding without a problem. */
 export const ok = (text: string, facts?: Facts): Finding => finding('ok', text, undefined, facts)
-/** It works, and someone should look at it. */
+/** A finding about something that works but needs attention. */
 export const warning = (text: string, advice: string, facts?: Facts): Finding =>
   finding('warning', text, advice, facts)
-/** It does not work. */
+/** A finding about something that does not work. */
 export const failed = (text: string, advice: string, facts?: Facts): Finding =>
   finding('failed', text, advice, facts)
-/** It could not be found out, because of something else. */
+/** The finding of a check that has no result because of another problem. */
 export const notChecked = (text: string): Finding => finding('not checked', text)
 
 /** The findings of a check. */
 export interface Outcome {
   readonly check: Check
   readonly findings: readonly Finding[]
-  /** The failed check that keeps dependent checks from running: this one, or one that it needs. */
+  /**
+   * The name of the failed check that keeps dependent checks from running: this check, or a check
+   * that it needs.
+   */
   readonly blocker: string | undefined
 }
 
-/** Milliseconds that a check may take. */
+/** The default timeout of a check, in milliseconds. */
 const DEADLINE = 15_000
 
 /**
- * Runs the checks in parallel, each as soon as the checks that it needs are over. Calls `show` with the outcomes in the order of
- * the list, as soon as possible.
+ * Runs the checks in parallel. Each check starts when the checks that it needs have ended. Calls
+ * `show` with each outcome as soon as possible, in the order of the list.
  */
 export async function runChecks(
   checks: readonly Check[],
@@ -125,7 +134,10 @@ async function runInTime(check: Check, context: Context): Promise<readonly Findi
   }
 }
 
-/** An error with an exit code of its own keeps it. Other errors get that of their check. */
+/**
+ * Makes the finding for an error. If the error has its own exit code, the finding gets that code.
+ * Otherwise the exit code of the check applies.
+ */
 function failureOf(thrown: unknown): Finding {
   const advice = 'try again; if it lasts, look at what is named here'
   const exitCode = exitCodeOf(thrown)

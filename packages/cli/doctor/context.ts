@@ -22,34 +22,34 @@ export interface Subject {
   readonly endpoint: string
   /** One URL, or several separated by commas. */
   readonly wsEndpoint: string
-  /** Undefined where the environment has none. */
+  /** Undefined if the environment has no credentials. */
   readonly credentials: Credentials | undefined
-  /** The ways out of this machine, as a client has them. */
+  /** The proxy and TLS settings, as in a client's configuration. */
   readonly network: Pick<Config, 'proxy' | 'tls'>
   /** The feeds that the user asked about, in normal form. */
   readonly feedIDs: readonly string[]
-  /** Seconds for which origins are watched. */
+  /** How many seconds the doctor watches the origins. */
   readonly seconds: number
-  /** The log of a relay, where it is to be checked. */
+  /** The relay's log to check; undefined if no log is to be checked. */
   readonly log: LogOptions | undefined
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The version of Node, without its `v`. */
+  /** The version of Node.js, without its `v`. */
   readonly nodeVersion: string
-  /** The folder of the package. */
+  /** The folder of the package of this command. */
   readonly folder: string
 }
 
-/** Milliseconds that a request of a check may take. */
+/** The timeout of a check's request, in milliseconds. */
 const TIMEOUT = 10_000
 
-/** The tools of the checks. Several checks share the answers that it remembers. */
+/** The tools of the checks. It caches answers that several checks need. */
 export class Context {
   readonly subject: Subject
-  /** Where REST and streams are, each host and port once. */
+  /** The hosts and ports of REST and of the streams, without duplicates. */
   readonly targets: readonly Target[]
   readonly wsEndpoints: readonly string[]
   readonly findProxy: FindProxy
-  /** Sends a request once, without a signature. */
+  /** Sends a request without a signature and without retries. */
   readonly fetch: Fetch
   readonly #life: Lifetime
   readonly #tls: Parameters<typeof createEgress>[0]['tls']
@@ -57,7 +57,7 @@ export class Context {
   #feeds: Promise<readonly string[]> | undefined
   #clock: Promise<ClockReading | undefined> | undefined
 
-  /** Throws ValidationError where an option breaks its rule. */
+  /** Throws ValidationError if an option is invalid. */
   constructor(subject: Subject, signal: AbortSignal) {
     const { endpoint, wsEndpoint, network } = subject
     this.subject = subject
@@ -76,15 +76,16 @@ export class Context {
     return this.#life.signal
   }
 
-  /** Opens a connection without TLS: to the target, or through the tunnel of the proxy that leads there. */
+  /** Opens a connection without TLS, directly to the target or through its proxy. */
   open(target: Target, until: AbortSignal): Promise<Socket> {
-    // The proxy depends on whether the target has TLS, so it is found before TLS is taken away.
+    // The proxy depends on whether the target uses TLS, so the proxy is chosen before TLS is turned
+    // off.
     const proxy = this.findProxy(target)
     const egress = createEgress({ findProxy: () => proxy, tls: this.#tls }, this.signal)
     return egress.openSocket({ ...target, isSecure: false }, until)
   }
 
-  /** A client that tries each request once, or twice if a clock is wrong. */
+  /** A client that sends each request once, or twice if this machine's clock is wrong. */
   client(): Client<DecodedReport> {
     if (this.#client !== undefined) return this.#client
     const { credentials, endpoint, wsEndpoint, network } = this.subject
@@ -111,7 +112,10 @@ export class Context {
     return this.#clock
   }
 
-  /** Milliseconds by which to correct this machine's clock; 0 if no error is visible. */
+  /**
+   * Milliseconds by which to correct this machine's clock; 0 if the difference is too small to
+   * measure.
+   */
   async correction(): Promise<number> {
     const reading = await this.clock().catch(() => undefined)
     return reading !== undefined && Math.abs(reading.offset) > reading.error ? reading.offset : 0
@@ -134,7 +138,7 @@ export function nameOf({ host, port }: Target): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Milliseconds as people read them: `0.4 s`, `3 min`, `2 days`. */
+/** Formats milliseconds for people: `0.4 s`, `3 min`, `2 days`. */
 export function formatSeconds(ms: number): string {
   const seconds = ms / 1000
   if (Math.abs(seconds) < 100) return `${seconds.toFixed(1)} s`
@@ -144,25 +148,32 @@ export function formatSeconds(ms: number): string {
     : `${Math.round(seconds / 86_400)} days`
 }
 
-/** The number in the middle of some; NaN of none. */
+/** The median of the numbers; NaN if there are none. */
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((one, other) => one - other)
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
 }
 
-/** The service's clock, against this machine's. */
+/** The difference between the service's clock and this machine's clock. */
 export interface ClockReading {
-  /** Milliseconds by which the service's clock is ahead. */
+  /** Milliseconds by which the service's clock is ahead of this machine's clock. */
   readonly offset: number
   /** Milliseconds by which the offset may be wrong. */
   readonly error: number
 }
 
-/** A `Date` has whole seconds, so several requests at different parts of a second narrow the offset down. */
+/**
+ * How many requests measure the offset. A `Date` has whole seconds, so requests at different parts
+ * of a second narrow the offset down.
+ */
 const REQUESTS = 3
+/** Milliseconds between two of these requests: a third of a second. */
 const PAUSE = 333
 
-/** Compares the `Date` of the service's answers with this machine's clock. The requests need no signature. */
+/**
+ * Compares the `Date` of the service's answers with this machine's clock. The requests need no
+ * signature.
+ */
 async function readClock(
   fetch: Fetch,
   endpoint: string,
@@ -181,7 +192,8 @@ async function readClock(
     await body?.cancel()
     const date = Date.parse(headers.get('date') ?? '')
     if (Number.isNaN(date)) return undefined
-    // The service dated the answer between these two times, anywhere in the second of its date.
+    // The service set the `Date` between `sentAt` and `receivedAt`. A `Date` stands for any moment
+    // of its second.
     least = Math.max(least, date - receivedAt)
     most = Math.min(most, date + 1000 - sentAt)
   }

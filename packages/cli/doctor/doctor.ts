@@ -16,7 +16,7 @@ import { tls } from './checks/tls.js'
 import { Context, type Subject } from './context.js'
 
 const machine: readonly Check[] = [node, packages]
-/** A check stands below the checks that it needs. */
+/** Each check comes after the checks that it needs. */
 const service: readonly Check[] = [
   proxy,
   dns,
@@ -29,13 +29,16 @@ const service: readonly Check[] = [
   origins,
 ]
 
-/** The checks to run, in the order of the report. Without credentials, a reader of a log needs no service. */
+/**
+ * The checks to run, in the order of the report. If a log is given without credentials, the checks
+ * of the service are left out.
+ */
 export function checksFor({ log: place, credentials }: Subject): readonly Check[] {
   if (place === undefined) return [...machine, ...service]
   return credentials === undefined ? [...machine, log] : [...machine, ...service, log]
 }
 
-/** Where findings are written, and how. */
+/** The destination and the form of the doctor's output. */
 export interface DoctorOutput {
   write(text: string): void
   readonly json: boolean
@@ -43,10 +46,13 @@ export interface DoctorOutput {
   colour(status: Status, text: string): string
 }
 
-/** The exit code of a doctor that was stopped: an unfinished check is not known to be well. */
+/** The exit code if the user stops the doctor, because an unfinished check may have failed. */
 const STOPPED = 1
 
-/** Runs the checks, and writes each finding as soon as it is known. Returns the exit code. */
+/**
+ * Runs the checks, writes the findings, and returns the exit code. It writes text as soon as a
+ * finding is known, but writes JSON at the end.
+ */
 export async function doctor(
   subject: Subject,
   signal: AbortSignal,
@@ -76,7 +82,7 @@ export interface Line extends Finding {
   readonly check: string
 }
 
-/** The JSON of the command. */
+/** The JSON that the command prints. */
 export interface DoctorReport {
   readonly exitCode: number
   readonly counts: Readonly<Record<Status, number>>
@@ -104,7 +110,7 @@ export function describeFindings(
   }))
 }
 
-/** The report of a run: its exit code is that of the first failure. */
+/** Makes the report of a run. Its exit code is the exit code of the first failure. */
 export function reportOf(lines: readonly Line[]): DoctorReport {
   const count = (status: Status): number => lines.filter(line => line.status === status).length
   const firstFailure = lines.find(({ status }) => status === 'failed')
@@ -120,7 +126,7 @@ export function reportOf(lines: readonly Line[]): DoctorReport {
   }
 }
 
-/** A finding as a line, and what to do as a second one. */
+/** Formats a finding as one line, and its advice as a second line. */
 export function formatLine(
   { status, check, text, advice }: Line,
   colour: (status: Status, text: string) => string,
@@ -129,18 +135,23 @@ export function formatLine(
   return advice === undefined ? `${line}\n` : `${line}\n${' '.repeat(26)}→ ${advice}\n`
 }
 
-/** The last line. */
+/** Formats the last line, which counts the findings by status. */
 export function formatCounts({ counts }: DoctorReport): string {
   const { failed, warning, ok } = counts
   const rest = counts['not checked'] > 0 ? `, ${counts['not checked']} not checked` : ''
   return `${failed} failed, ${warning} ${warning === 1 ? 'warning' : 'warnings'}, ${ok} ok${rest}\n`
 }
 
-/** The length from which on a secret is hidden: shorter ones are in many texts by chance. */
+/**
+ * The length of the shortest secret that is hidden. Shorter secrets are in many texts by chance.
+ */
 const LEAST = 4
 const HIDDEN = '…'
 
-/** Makes a function that removes secrets, user names and passwords of URLs, and control characters from a text. */
+/**
+ * Makes a function that removes secrets, user names and passwords of URLs, and control characters
+ * from a text.
+ */
 export function createHider({ credentials, network, env }: Subject): (text: string) => string {
   const variables = Object.entries(env).filter(([name]) => /_proxy$/i.test(name))
   const secrets = [
@@ -159,7 +170,7 @@ export function createHider({ credentials, network, env }: Subject): (text: stri
   }
 }
 
-/** The password of a URL, encoded and decoded. The text may be no URL. */
+/** The password in a URL, as written and decoded; nothing if the text has no password. */
 function partsOf(url: string): readonly string[] {
   const [, password] = /^[^@]*:([^:@]*)@/.exec(url) ?? []
   if (password === undefined) return []

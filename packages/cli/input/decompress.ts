@@ -5,11 +5,11 @@ import { codeOf } from 'sluice/internal'
 
 interface Frame {
   readonly buffer: Uint8Array
-  /** Its `bytesWritten` is how many bytes the frame had. */
+  /** Its `bytesWritten` is the size of the compressed frame in bytes. */
   readonly engine: { readonly bytesWritten: number }
 }
 
-/** What Node has from 22.15 and 23.8 on. */
+/** Node.js has this function since 22.15 and 23.8; it is undefined in older versions. */
 const { zstdDecompressSync } = zlib as {
   readonly zstdDecompressSync?: (bytes: Uint8Array, options: { info: true }) => Frame
 }
@@ -17,8 +17,9 @@ const { zstdDecompressSync } = zlib as {
 type Chunks = AsyncIterable<Uint8Array>
 
 /**
- * Decompresses gzip and zstd, which it knows by their first bytes, and passes other chunks on. Calls `onCut` if the end is
- * missing, as in a file that is being written.
+ * Decompresses gzip and zstd, which it detects by their first bytes. Passes other data on
+ * unchanged. Calls `onCut` if the end of the data is missing, as in a file that is still being
+ * written.
  */
 export async function* decompress(
   what: string,
@@ -46,11 +47,14 @@ export async function* decompress(
 }
 
 function gunzip(chunks: Chunks): Chunks {
-  // A failure shows where it is read.
+  // The reader of the returned stream gets the error, so the callback ignores it.
   return pipeline(Readable.from(chunks), zlib.createGunzip(), () => undefined)
 }
 
-/** Decompresses frame by frame: a recording has a frame for each part, and Node's stream ends with the first. */
+/**
+ * Decompresses frame by frame. A recording has a frame for each part, but the stream of Node.js
+ * ends after the first frame.
+ */
 async function* decompressFrames(what: string, chunks: Chunks): AsyncGenerator<Uint8Array> {
   if (zstdDecompressSync === undefined)
     throw new ValidationError(`${what} is compressed by zstd, which needs Node 22.15`)
@@ -63,7 +67,10 @@ async function* decompressFrames(what: string, chunks: Chunks): AsyncGenerator<U
   }
 }
 
-/** The lines of a text, without their ends. One of more bytes than allowed is an error. */
+/**
+ * Yields the lines of a text, without their line breaks. Throws if a line is longer than
+ * `maxLength`.
+ */
 export async function* linesOf(
   what: string,
   chunks: AsyncIterable<Uint8Array>,

@@ -5,15 +5,16 @@ import { isFeedID, parseFeedID } from 'sluice/report'
 import type { IO } from '../io.js'
 import type { Service } from '../service/service.js'
 
-/** What the argument of a command that takes feeds is. */
+/** The help text of an argument that takes one feed. */
 export const feedText = 'a feed: its id, or a name such as ETH/USD'
 
-/** The same of an argument of several. */
+/** The help text of an argument that takes several feeds. */
 export const feedsText: string = `${feedText}; several, also separated by commas`
 
 /**
- * Finds the feeds of arguments: ids, or names such as ETH/USD, each maybe several separated by commas. The known feeds have the
- * names of the service's networks; elsewhere, and for others, the service is asked which feeds it has.
+ * Finds the feeds that arguments give as ids or names such as ETH/USD. An argument may hold
+ * several, separated by commas. Names of known feeds are found without a request if the service is
+ * the mainnet or the testnet. For any other name, the service is asked for its list of feeds.
  */
 export async function findFeeds(
   given: readonly string[],
@@ -36,7 +37,7 @@ export async function findFeeds(
   return [...found.values()]
 }
 
-/** The feed of an argument that must be a single one. */
+/** Finds the feed of an argument. Throws if the argument holds several feeds. */
 export async function findOneFeed(
   given: string,
   ...rest: [Pick<Rest, 'listFeeds'>, Pick<Service, 'network'>, IO]
@@ -48,13 +49,15 @@ export async function findOneFeed(
 }
 
 function knownOf(text: string, network: Service['network']): Feed | undefined {
-  // What begins so is meant to be an id, and is an error where it is none.
+  // A text that begins with 0x is meant to be an id, so an invalid id is an error.
   if (/^0x/i.test(text) || isFeedID(text)) return factsOf(parseFeedID(text))
   if (network === undefined) return undefined
   return Object.values<KnownFeed>(knownFeeds[network]).find(({ name }) => isNamed(name, text))
 }
 
-/** The known feeds of arguments where no service is asked: of a name, those of both networks. */
+/**
+ * Finds known feeds without a request to the service. A name stands for the feeds of both networks.
+ */
 export function findKnownFeeds(given: string): readonly Feed[] {
   return given.split(',').flatMap(each => {
     const text = each.trim()
@@ -74,7 +77,7 @@ function noFeed(text: string, named: string): ValidationError {
   )
 }
 
-/** What is known of a feed. */
+/** The known facts about a feed; only its id if the feed is unknown. */
 export function factsOf(feedID: string): Feed {
   return findFeed(feedID) ?? { feedID }
 }
@@ -90,7 +93,7 @@ function isNamed(name: string | undefined, text: string): boolean {
   return name !== undefined && bare(name) === bare(text)
 }
 
-/** A name without what people write differently: ETH/USD, eth-usd, ethusd. */
+/** A name in lower case without punctuation, so that ETH/USD, eth-usd and ethusd are equal. */
 function bare(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }

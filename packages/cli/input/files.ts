@@ -6,7 +6,7 @@ import { ValidationError } from 'sluice/core'
 import { codeOf, foreignCause } from 'sluice/internal'
 import type { IO } from '../io.js'
 
-/** The error of a file that an option or an argument names. */
+/** Makes the error for a file that an option or an argument names. */
 export function fileError(
   what: string,
   path: string,
@@ -16,7 +16,7 @@ export function fileError(
   return new ValidationError(`${what} can’t be ${done} ${path}: ${codeOf(cause)}`, { cause })
 }
 
-/** Reads the file that an option or an argument names, whole. */
+/** Reads the whole file that an option or an argument names. */
 export function readFile(what: string, path: string): Buffer {
   try {
     return readFileSync(path)
@@ -34,7 +34,7 @@ export function parseJSON(what: string, text: string): unknown {
   }
 }
 
-/** Throws where a file that an option names can’t be made, because its folder is not there or may not be written. */
+/** Throws if the folder of a file that an option names does not exist or is not writable. */
 export function checkFolder(what: string, path: string): void {
   try {
     readdirSync(dirname(path))
@@ -44,7 +44,10 @@ export function checkFolder(what: string, path: string): void {
   }
 }
 
-/** The chunks of a file that an argument names, as they are read; `onShare` is given the share of it that has been read. */
+/**
+ * Yields the chunks of a file that an argument names. Calls `onShare` with the share of the file
+ * that has been read.
+ */
 export async function* fileChunks(
   what: string,
   path: string,
@@ -64,8 +67,8 @@ export async function* fileChunks(
 }
 
 /**
- * The chunks of standard input, as they come. (A synchronous read fails with EAGAIN where the pipe is not ready.) `what` says in
- * the error what should have been piped in.
+ * Yields the chunks of standard input as they arrive. (A synchronous read fails with EAGAIN if the
+ * pipe is not ready.) The error begins with `what` if standard input is a terminal.
  */
 export async function* stdinChunks(io: IO, what: string): AsyncGenerator<Uint8Array> {
   const { stdin, signal } = io
@@ -79,7 +82,7 @@ export async function* stdinChunks(io: IO, what: string): AsyncGenerator<Uint8Ar
   }
 }
 
-/** All of standard input, of at most so many bytes. */
+/** Reads all of standard input. Throws if it has more than `maxBytes` bytes. */
 export async function readStdin(io: IO, what: string, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -92,7 +95,10 @@ export async function readStdin(io: IO, what: string, maxBytes: number): Promise
   return Buffer.concat(chunks)
 }
 
-/** Loads an optional package that an option needs. Without it, the error says how to install it. */
+/**
+ * Loads an optional package that an option needs. If the package is missing, the error says how to
+ * install it.
+ */
 export async function loadPackage<Module>(
   option: string,
   name: string,

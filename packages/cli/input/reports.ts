@@ -13,28 +13,32 @@ export interface GivenReport {
   readonly observationsTimestamp?: number
 }
 
-/** What the argument of a command that takes reports is. */
+/** The help text of an argument that takes reports. */
 export const reportsText =
   '0x and digits, or a file of them or of JSON, one or many, compressed or not; - is standard input'
 
 const what = 'the report'
 const digits = /^(?:0x)?([0-9a-f]+)$/i
-/** Longer than the name of any file. */
+/** Matches a report without `0x`. It has more digits than any file name has characters. */
 const bareDigits = /^[0-9a-f]{256,}$/i
-/** Characters of a value of JSON that stands on several lines. */
+/** The most characters of a JSON value that spans several lines. */
 const MAX_VALUE = 67_108_864
 
 /** How reports are read. */
 export interface ReadOptions {
   /** Allows input without reports. */
   readonly mayBeEmpty?: boolean
-  /** Says that results come once all is read: on a terminal the progress bar is alone until then. */
+  /**
+   * True if the command prints results only after all reports are read. Until then, a terminal
+   * shows just the progress bar.
+   */
   readonly isRead?: boolean
 }
 
 /**
- * Reads one report or many: digits, with or without `0x`, or JSON, a value a line or one on several; as an argument, from a
- * file, compressed or not, or from standard input (`-`). Of a page and of a list it reads all.
+ * Reads one report or many. The input is the argument itself, a file, compressed or not, or
+ * standard input (`-`). It holds hexadecimal digits, with or without `0x`, or JSON. A JSON value
+ * may span several lines, and may be a report, a list or a page of reports.
  */
 export async function* readReports(
   given: string,
@@ -80,8 +84,9 @@ async function* readInput(
   yield* reportsIn(value, 'the last line')
 }
 
-/** Where the signed feed id begins in the text of a report, and where it ends. */
+/** Where the signed feed id begins in the text of a report. */
 const FEED_FROM = 514
+/** Where the signed feed id ends in the text of a report. */
 const FEED_TO = 578
 
 /** The id of the feed that a report was signed for. */
@@ -103,13 +108,13 @@ function chunksOf(
   return fileChunks(what, given, onShare)
 }
 
-/** The reports of lines; returns what is left of a value that was not ended. */
+/** Yields the reports in the lines. Returns the text of the last JSON value if it is incomplete. */
 async function* parseReports(
   lines: AsyncIterable<string>,
   place: string,
 ): AsyncGenerator<GivenReport, string> {
   let number = 0
-  /** The lines so far of a value that stands on several. */
+  /** The lines read so far of a JSON value that spans several. */
   let open = ''
   for await (const line of lines) {
     number++
@@ -141,7 +146,9 @@ function parse(text: string): unknown {
   }
 }
 
-/** The reports in a value: in an answer of the service, in a list of them, or itself. */
+/**
+ * Yields the reports in a value, which is a report, a list of reports or an answer of the service.
+ */
 function* reportsIn(value: unknown, line: string): Generator<GivenReport> {
   if (typeof value === 'string' && digits.test(value)) yield { fullReport: withPrefix(value) }
   else if (Array.isArray(value)) for (const each of value) yield* reportsIn(each, line)

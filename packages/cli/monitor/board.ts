@@ -10,14 +10,15 @@ interface Entry {
 }
 
 /**
- * The latest of everything that the page shows, and when it changed. Each row is stored as JSON, so a change shows by comparing
- * texts. A slow reader gets the latest of each row once, and nothing in between.
+ * The latest state of each row that the page shows, and the number of its last change. Each row is
+ * stored as JSON, so comparing strings detects a change. A slow reader gets only the latest state
+ * of each row.
  */
 export class Board {
   readonly #sections = new Map<Section, Map<string | number, Entry>>()
   #seq = 0
 
-  /** Counts each change. */
+  /** The number of changes so far. */
   get seq(): number {
     return this.#seq
   }
@@ -38,12 +39,15 @@ export class Board {
     }
   }
 
-  /** Removes a row from the messages of new readers. */
+  /** Removes a row, so that later messages do not contain it. */
   remove(section: Section, key: string | number): void {
     this.#sections.get(section)?.delete(key)
   }
 
-  /** The message for a reader who has seen everything up to `seen`: 0 for a new reader. */
+  /**
+   * The message for a reader that has seen the changes up to the number `seen`, which is 0 for a
+   * new reader.
+   */
   since(seen: number, now: number): string {
     const parts = [`"seq":${this.#seq},"now":${now}`]
     for (const [section, entries] of this.#sections) {
@@ -55,10 +59,10 @@ export class Board {
   }
 }
 
-/** Events that the journal remembers. */
+/** The most events that the journal keeps. */
 const MOST = 200
 const MAX_TEXT = 300
-/** Milliseconds in which the same event again is counted in its row. */
+/** If an event repeats within this many milliseconds, its existing row counts the repetition. */
 const SAME_WITHIN = 10_000
 
 /** The events of a stream on a board, newest last. */
@@ -73,7 +77,10 @@ export class Journal {
     this.#now = now
   }
 
-  /** Adds an event. Its text may come from the network: it is shortened, without control characters. */
+  /**
+   * Adds an event. Its text may come from the network, so it is shortened and its control
+   * characters are replaced.
+   */
   add(level: EventLevel, kind: string, given: string): void {
     const text = given.slice(0, MAX_TEXT).replace(/\p{C}/gu, '?')
     const at = this.#now()

@@ -3,7 +3,7 @@ import { type DataEngine, type EngineOrigin, type FeedSpec, startDataEngine } fr
 import { knownFeeds } from 'sluice'
 import { parsePrice } from 'sluice/report'
 
-/** Prices that the feeds begin with, in dollars. */
+/** The first price of each feed, in dollars. */
 const prices: Readonly<Record<keyof typeof knownFeeds.mainnet, string>> = {
   'BTC/USD': '104250',
   'ETH/USD': '3851.42',
@@ -29,17 +29,19 @@ const prices: Readonly<Record<keyof typeof knownFeeds.mainnet, string>> = {
   'USDT/USD': '0.99958',
   'DAI/USD': '0.99987',
 }
-/** Published by hand, every two seconds, so that a report can be left out. */
+/**
+ * The feed that this module publishes itself, every two seconds, so that it can leave out a report.
+ */
 const QUIET: keyof typeof prices = 'BCH/USD'
 const QUIET_INTERVAL = 2000
 
-/** A local engine that runs until it is closed, and has a fault now and then. */
+/** A local engine that runs until it is closed, and has a fault from time to time. */
 export interface DemoEngine {
   readonly engine: DataEngine
   close(): Promise<void>
 }
 
-/** Starts an engine of four origins, and a round of faults that begins anew every minute. */
+/** Starts an engine with four origins, and a sequence of faults that repeats every minute. */
 export async function startDemoEngine(): Promise<DemoEngine> {
   const engine = await startDataEngine({ feeds: demoFeeds(), origins: 4, retain: 600 })
   const delays = setInterval(() => varyDelays(engine), 500)
@@ -67,10 +69,10 @@ function demoFeeds(): FeedSpec[] {
   })
 }
 
-/** The most milliseconds by which each origin is late: the last is slow. */
+/** The longest delay of each origin, in milliseconds. The last origin is slow. */
 const DELAYS = [6, 7, 9, 40]
 
-/** Has another origin be the first now and then. */
+/** Varies the delays, so that a different origin is first from time to time. */
 function varyDelays({ origins }: DataEngine): void {
   for (const [index, origin] of origins.entries())
     origin.delay(Math.round(Math.random() * (DELAYS[index] as number)))
@@ -87,7 +89,7 @@ function publishQuiet(engine: DataEngine) {
     pause(on: boolean): void {
       isPaused = on
     },
-    /** The service has lost this one: neither the streams nor REST have it. */
+    /** Publishes a report that is lost: neither the streams nor REST deliver it. */
     lose: () => void engine.publish(feedID, {}, { streamed: false, stored: false }),
     stop: () => clearInterval(timer),
   }

@@ -14,7 +14,7 @@ interface Row {
   readonly name: string
   readonly decimals: number
   state: FeedState
-  /** The newest report by its time, until its price is read. */
+  /** The report with the newest time; undefined once its price has been read. */
   latest: Report<DecodedReport> | undefined
   newest: number
   seenAt: number | undefined
@@ -37,7 +37,10 @@ export class FeedTable {
     this.#rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index)]))
   }
 
-  /** Notes a report. Its price is read when somebody looks: most reports are followed by another before. */
+  /**
+   * Notes a report. The price is read only when the board is written, because most reports are
+   * replaced by a newer one before then.
+   */
   take(report: Report<DecodedReport>, now: number): void {
     const row = this.#rows.get(report.feedID)
     if (row === undefined) return
@@ -96,7 +99,7 @@ export class FeedTable {
   }
 }
 
-/** Reads the first price of the latest report. A report without a decoder has none. */
+/** Reads the first price of the latest report. A report without a decoder has no price. */
 function readPrice(row: Row): void {
   const { latest, decimals } = row
   if (latest === undefined) return
@@ -136,7 +139,7 @@ function createRow(feed: Feed, index: number): Row {
   }
 }
 
-/** How many digits behind the point say enough of a price: about six in all. */
+/** How many digits after the decimal point to show, so that a price has about six digits in all. */
 export function digitsFor(price: number): number {
   const size = Math.abs(price)
   if (size >= 1000) return 2

@@ -12,14 +12,19 @@ type MeasuredConfig = Pick<
   'apiKey' | 'userSecret' | 'endpoint' | 'wsEndpoint' | 'proxy' | 'tls' | 'verify' | 'haMode'
 >
 
-/** A client whose plugins are counted and whose reports are measured. */
+/**
+ * A client that counts the reports and calls of its plugins, and measures the ages of its reports.
+ */
 export interface MeasuredClient {
   readonly client: Client<DecodedReport>
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
 }
 
-/** Makes a client of a stack, with counters between the plugins, and above them the plugin that measures ages. */
+/**
+ * Makes a client from a stack of plugins. Adds counters around each plugin, and a plugin that
+ * measures ages at the top.
+ */
 export function measureClient(
   options: Omit<ClientOptions, 'plugins'>,
   stack: readonly Plugin<DecodedReport>[],
@@ -34,7 +39,9 @@ export function measureClient(
   return { client: createClient({ ...options, plugins: [own, ...plugins] }), counts, ages }
 }
 
-/** The client that `createClient` makes of a configuration, measured. */
+/**
+ * Makes a measured client with the same plugins that `createClient` chooses for a configuration.
+ */
 export function measurePreset({ haMode, ...config }: MeasuredConfig): MeasuredClient {
   const { apiKey, userSecret, verify, ...options } = config
   const stack = haPreset({ apiKey, userSecret, ...given({ verify }) })
@@ -44,13 +51,18 @@ export function measurePreset({ haMode, ...config }: MeasuredConfig): MeasuredCl
 
 /** The reports and calls that have passed a plugin. */
 export interface PluginCounts {
-  /** Reports that came to it from below; undefined if it has no stage. */
+  /** Reports that the plugin got from below and passed on; undefined if the plugin has no stage. */
   readonly reports: { in: number; out: number } | undefined
-  /** Calls that came to it from above; undefined if it has no layer. */
+  /**
+   * Calls that the plugin got from above, and failed calls; undefined if the plugin has no layer.
+   */
   readonly calls: { made: number; failed: number } | undefined
 }
 
-/** The same stack, each plugin with a counter on either side of it. A name stands once in a stack. */
+/**
+ * Returns the same stack with a counter on either side of each plugin. The names of plugins are
+ * unique in a stack.
+ */
 export function countPlugins<Data>(plugins: readonly Plugin<Data>[]): {
   readonly plugins: readonly Plugin<Data>[]
   readonly counts: ReadonlyMap<string, PluginCounts>
@@ -105,14 +117,20 @@ function countCalls(layer: Layer, counts: { made: number; failed: number }): Lay
   }
 }
 
-/** The upper bounds of the bars, in milliseconds. One more bar has the older reports. */
+/**
+ * The upper bounds of the bars in the chart of ages, in milliseconds. One more bar counts older
+ * reports.
+ */
 const BOUNDS = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000]
-/** Milliseconds for which an age counts. */
+/** The chart shows the ages of the last minute, which has this many milliseconds. */
 const WINDOW = 60_000
-/** More than a minute of ages: telemetry measures about 128 a second. */
+/**
+ * How many ages are stored: more than a minute of them, because telemetry measures about 128 a
+ * second.
+ */
 const CAPACITY = 8192
 
-/** The ages of reports at their delivery, in a ring. */
+/** The ages of reports at their delivery, in a ring buffer. */
 export class Ages {
   readonly #ages = new Float64Array(CAPACITY)
   readonly #times = new Float64Array(CAPACITY).fill(Number.NEGATIVE_INFINITY)
@@ -124,7 +142,7 @@ export class Ages {
     this.#next = (this.#next + 1) % CAPACITY
   }
 
-  /** The ages of the last minute. */
+  /** Counts the ages of the last minute by bar. */
   read(now: number): Latency {
     const isRecent = (_: number, index: number) => (this.#times[index] as number) > now - WINDOW
     const recent = this.#ages.filter(isRecent).sort()

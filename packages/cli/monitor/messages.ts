@@ -1,13 +1,16 @@
-/** What the page gets: all there is in the first message, then what has changed since the last. */
+/**
+ * A message to the page. The first message contains everything. Each later message contains the
+ * changes since the previous message.
+ */
 export interface Message {
-  /** The state of the board after this message. */
+  /** The number of the last change that this message contains. */
   readonly seq: number
   /** The time at the monitor, in Unix milliseconds. */
   readonly now: number
   readonly about?: readonly About[]
   readonly verdict?: readonly Verdict[]
   readonly totals?: readonly Totals[]
-  /** Names of feeds, which do not change. */
+  /** The names of feeds, which do not change. */
   readonly names?: readonly FeedName[]
   readonly feeds?: readonly FeedRow[]
   readonly origins?: readonly OriginRow[]
@@ -18,25 +21,25 @@ export interface Message {
   readonly load?: readonly Load[]
 }
 
-/** What is watched. */
+/** Describes the watched stream. */
 export interface About {
   /** The service, the log or the local engine, in words. */
   readonly source: string
   readonly version: string
   readonly startedAt: number
-  /** What stands below the stack. */
+  /** The wire below the stack: its URL or its name. */
   readonly wire: string
 }
 
-/** Whether all is well. */
+/** Says whether the stream is healthy. */
 export interface Verdict {
   readonly level: 'starting' | 'ok' | 'degraded' | 'down'
   readonly headline: string
-  /** What it is made of: `500 feeds, all live`, `4 of 4 origins`. */
+  /** The facts behind the verdict: `500 feeds, all live`, `4 of 4 origins`. */
   readonly facts: readonly string[]
 }
 
-/** Counts since the start. */
+/** The current rate of reports, and counts since the start. */
 export interface Totals {
   readonly rate: number
   readonly accepted: number
@@ -50,31 +53,34 @@ export interface Totals {
   readonly reconnects: number
 }
 
-/** The name of a feed; others refer to it by `index`. */
+/** The name of a feed. Other rows refer to the feed by `index`. */
 export interface FeedName {
   readonly index: number
   readonly feedID: string
   readonly name: string
-  /** The field that is shown as its price, once a report has come. */
+  /** The field that is shown as the price; empty before the first report. */
   readonly field: string
 }
 
-/** Where a feed stands. */
+/** The state of a feed. */
 export type FeedState = 'waiting' | 'live' | 'stale' | 'refused'
 
-/** What changes about a feed. */
+/** The values of a feed that change. */
 export interface FeedRow {
   readonly index: number
   readonly state: FeedState
-  /** Scaled by the feed's decimals, with a fixed number of digits behind the point; absent before the first. */
+  /**
+   * The price, scaled by the feed's decimals, with a fixed number of digits after the point. Absent
+   * before the first report.
+   */
   readonly price?: string
-  /** When its last report came, in Unix milliseconds. */
+  /** When the last report of the feed arrived, in Unix milliseconds. */
   readonly seenAt?: number
   readonly reports: number
   readonly gaps: number
 }
 
-/** An origin, over all its connections. */
+/** An origin, with the totals of all its connections. */
 export interface OriginRow {
   readonly name: string
   readonly host: string
@@ -86,7 +92,7 @@ export interface OriginRow {
   readonly first: number
   readonly outOfOrder: number
   readonly reconnects: number
-  /** Why it was lost, while it is. */
+  /** Why a connection was lost; absent while all connections are open. */
   readonly reason?: string
 }
 
@@ -96,31 +102,31 @@ export interface StackRow {
   readonly name: string
   readonly hooks: readonly string[]
   readonly brings: readonly string[]
-  /** Reports that have come to it from below, and those that it has passed on. */
+  /** Reports that the plugin got from below, and reports that it passed on. */
   readonly reports?: { readonly in: number; readonly out: number }
-  /** Calls that have come to it from above, and those that failed below. */
+  /** Calls that the plugin got from above, and calls that failed below the plugin. */
   readonly calls?: { readonly made: number; readonly failed: number }
 }
 
 /** The ages of the reports of the last minute, at their delivery. */
 export interface Latency {
-  /** The upper bounds of the bars in milliseconds, but for the last. */
+  /** The upper bounds of the bars in milliseconds. The last bar has no bound. */
   readonly bounds: readonly number[]
   readonly counts: readonly number[]
   readonly p50?: number
   readonly p99?: number
 }
 
-/** The rate, and the price of each feed, at a moment. */
+/** The rate of reports and the price of each feed, at one moment. */
 export interface Sample {
   readonly at: number
-  /** Reports a second since the sample before. */
+  /** Reports per second since the previous sample. */
   readonly rate: number
-  /** By index; null before the first. */
+  /** The price of each feed, by index; null before its first report. */
   readonly prices: readonly (number | null)[]
 }
 
-/** What a shape on the page means. */
+/** The importance of an event, which the page shows by a shape. */
 export type EventLevel = 'good' | 'info' | 'warning' | 'bad'
 
 /** Something that has happened. */
@@ -128,19 +134,20 @@ export interface EventRow {
   readonly id: number
   readonly at: number
   readonly level: EventLevel
-  /** A word: `gap`, `conflict`, `error`, `lost`, … */
+  /** A word for the kind of event: `gap`, `conflict`, `error`, `lost`, … */
   readonly kind: string
   readonly text: string
-  /** How often it has happened in a row. */
+  /** How often the event has happened in quick succession. */
   readonly times: number
 }
 
-/** What the monitor itself costs. */
+/** The resources that the monitor itself uses. */
 export interface Load {
-  /** The delay of the event loop in milliseconds: of 99 of 100 measures at most, and the most. */
+  /** The 99th percentile of the event loop's delay, in milliseconds. */
   readonly loopP99Ms: number
+  /** The longest delay of the event loop, in milliseconds. */
   readonly loopMaxMs: number
-  /** Of one core, 0 to 1. */
+  /** The used share of one CPU core, from 0 to 1. */
   readonly cpu: number
   readonly memoryBytes: number
   readonly readers: number

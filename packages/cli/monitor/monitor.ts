@@ -11,9 +11,9 @@ import { Watch } from './watch.js'
 
 /** A page that shows a stream. */
 export interface Monitor extends AsyncDisposable {
-  /** The URL to open, with the token where there is one. */
+  /** The URL to open. It contains the token if the server asks for one. */
   readonly url: string
-  /** Settles when the stream has ended: rejects if it ended by itself. */
+  /** Settles when the stream has ended. Rejects if the stream failed. */
   readonly closed: Promise<void>
 }
 
@@ -23,7 +23,7 @@ interface ShownSource extends MeasuredClient {
   readonly wire: string
 }
 
-/** Where the page is served. */
+/** The address at which the page is served, and its files. */
 interface Place {
   readonly host?: string
   readonly port?: number
@@ -31,7 +31,10 @@ interface Place {
   readonly files?: PageFiles
 }
 
-/** Starts a stream that does not give up, and before it a page that shows it. `stale` is in seconds. */
+/**
+ * Serves a page, then starts the stream that the page shows. The stream retries without limit.
+ * `stale` is in seconds.
+ */
 export async function startMonitor(
   source: ShownSource,
   { stale, host, port }: Required<Omit<Place, 'files'>> & { readonly stale: number },
@@ -53,7 +56,10 @@ export async function startMonitor(
   }
 }
 
-/** Serves a page that shows a stream of a measured client. By default it is on any free port of loopback. */
+/**
+ * Serves a page that shows a stream of a measured client. By default, the page is served on any
+ * free port of loopback.
+ */
 export async function monitorOf(
   source: ShownSource,
   stream: Stream<DecodedReport>,
@@ -70,7 +76,7 @@ export async function monitorOf(
     throw error
   })
   return {
-    // The token is in the fragment, which a browser sends to nobody.
+    // The token is in the fragment, which a browser does not send to any server.
     url: `${urlOf(host, server.port)}/${token === undefined ? '' : `#token=${token}`}`,
     async close() {
       await server.close()

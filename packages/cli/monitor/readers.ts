@@ -3,11 +3,14 @@ import type { Board } from './board.js'
 
 /** Milliseconds between two messages to a reader. */
 const INTERVAL = 250
-/** Readers at a time. */
+/** The most readers at a time. */
 const MOST = 16
-/** Milliseconds that a reader may leave a message unread before it is dropped. */
+/** Milliseconds that a reader may leave a message unread before the server drops the reader. */
 const STALL_TIMEOUT = 10_000
-/** Milliseconds after which a reader gets a message without changes, so that it knows of the connection. */
+/**
+ * Milliseconds after which a reader gets a message without changes, so that the reader knows that
+ * the connection is alive.
+ */
 const HEARTBEAT = 2000
 
 interface Reader {
@@ -18,8 +21,9 @@ interface Reader {
 }
 
 /**
- * The open pages. Each gets the changes of a board, four times a second at most. A reader gets no further message until it has
- * read the last one, and is dropped after a while: at most one message waits for it.
+ * The open pages. Each page gets the changes of a board, at most four times a second. A reader that
+ * has not read its last message gets no further message, and is dropped after `stallTimeout`. So at
+ * most one message waits for a reader.
  */
 export class Readers {
   readonly #board: Board
@@ -28,7 +32,7 @@ export class Readers {
   readonly #readers = new Set<Reader>()
   #timer: NodeJS.Timeout | undefined
 
-  /** `refresh` brings the board up to date, before each message. */
+  /** `refresh` updates the board before each message. */
   constructor(board: Board, refresh: () => void, stallTimeout: number = STALL_TIMEOUT) {
     this.#board = board
     this.#refresh = refresh
@@ -39,7 +43,9 @@ export class Readers {
     return this.#readers.size
   }
 
-  /** Begins to send the board, as server-sent events. False if there are too many readers. */
+  /**
+   * Begins to send the board, as server-sent events. Returns false if there are too many readers.
+   */
   add(response: ServerResponse): boolean {
     if (this.#readers.size >= MOST) return false
     const reader: Reader = { response, seen: 0, wroteAt: Number.NEGATIVE_INFINITY }
@@ -52,7 +58,7 @@ export class Readers {
     return true
   }
 
-  /** Sends the last changes, and ends all. */
+  /** Sends the last changes, and ends all responses. */
   close(): void {
     this.#send(this.#readers)
     for (const { response } of this.#readers) response.end()

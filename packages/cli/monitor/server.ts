@@ -5,10 +5,13 @@ import { isIP } from 'node:net'
 import { listen } from '../http.js'
 import type { Readers } from './readers.js'
 
-/** Connections at a time, with those that read nothing. */
+/** The most connections at a time, including connections that read nothing. */
 const MAX_CONNECTIONS = 64
 
-/** The rights of the page: it loads its own files and reads its own server. No text can become HTML. */
+/**
+ * The rights of the page. It loads only its own files, and reads only its own server. No text can
+ * become HTML.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,10 +35,10 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 }
 
-/** The page, its readers, and their rights. */
+/** The address of the server, its page and its readers. */
 interface ServerOptions {
   readonly host: string
-  /** 0 is any free one. */
+  /** The port; 0 is any free port. */
   readonly port: number
   /** A secret that readers must send; undefined if everybody on the machine may read. */
   readonly token: string | undefined
@@ -58,7 +61,7 @@ export async function startServer(
     close() {
       const isClosed = new Promise<void>(resolve => server.close(() => resolve()))
       readers.close()
-      // A response that has not ended by then is not being read.
+      // If a response has not ended after 200 ms, nobody is reading it.
       setTimeout(() => server.closeAllConnections(), 200).unref()
       server.closeIdleConnections()
       return isClosed
@@ -78,7 +81,7 @@ function answer(request: IncomingMessage, response: ServerResponse, options: Ser
   else if (!options.readers.add(response)) refuse(response, 503, 'too many pages are open')
 }
 
-/** The status and the reason of a request that is refused. */
+/** Returns the status and the reason if a request must be refused. */
 function findRefusal(
   request: IncomingMessage,
   path: string,
@@ -120,7 +123,7 @@ const types = {
   'icon.svg': 'image/svg+xml',
 }
 
-/** Reads the files of the page, which the build puts beside this one. */
+/** Reads the files of the page, which the build puts into the folder `page` beside this file. */
 export function readPage(folder: URL = new URL('./page/', import.meta.url)): PageFiles {
   const files = Object.entries(types).map(([name, type]) => [
     name === 'index.html' ? '/' : `/${name}`,
@@ -129,14 +132,14 @@ export function readPage(folder: URL = new URL('./page/', import.meta.url)): Pag
   return Object.assign(Object.create(null), Object.fromEntries(files)) as PageFiles
 }
 
-/** True for the names and addresses of this machine alone. */
+/** True if a host is a name or an address of loopback, which only this machine can reach. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 /**
- * Whether a request was sent to a name of the server on `host`. A page elsewhere can have any other name lead here; no page can
- * have an address lead elsewhere.
+ * Whether a request was sent to a name of the server on `host`. A foreign page can point its own
+ * name to this server (DNS rebinding), so other names are refused. An address can't be redirected.
  */
 function isOurs({ headers }: IncomingMessage, host: string): boolean {
   const name = nameIn(`http://${headers.host}`)
@@ -151,12 +154,15 @@ function isForeign({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none'].includes(String(headers['sec-fetch-site'] ?? 'none'))
 }
 
-/** The name or address in a URL, without brackets; empty where it is none. */
+/** The name or address in a URL, without brackets; empty if the text is not a URL. */
 function nameIn(url: string): string {
   return parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? ''
 }
 
-/** Host and port. A proxy that ends TLS passes on `Host`, so the scheme is not compared. */
+/**
+ * The host and port of a URL. A proxy that terminates TLS keeps `Host` but changes the scheme, so
+ * the scheme is not compared.
+ */
 function hostIn(url: string): string {
   return parse(url)?.host ?? ''
 }

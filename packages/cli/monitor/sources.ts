@@ -17,8 +17,9 @@ type MonitorOptions = ServiceOptions &
 /** A measured client, and the feeds of its stream. */
 export interface Source extends MeasuredClient, AsyncDisposable {
   readonly feeds: readonly Feed[]
-  /** The source in words, and the words for the wire below the stack. */
+  /** The source in words. */
   readonly name: string
+  /** The wire below the stack: its URL or its name. */
   readonly wire: string
 }
 
@@ -59,9 +60,9 @@ async function chooseFeeds(
 }
 
 interface Opened extends MeasuredClient, Pick<Source, 'name' | 'wire'>, Pick<Service, 'network'> {
-  /** Lists the feeds; the client where there is none. */
+  /** Lists the feeds. If it is absent, the client lists them. */
   readonly lister?: Pick<Rest, 'listFeeds'>
-  /** Closes what stands below the client. */
+  /** Closes the engine or the connection below the client. */
   close?(): Promise<void>
 }
 

@@ -5,8 +5,9 @@ import type { FeedState, OriginRow, Verdict } from './messages.js'
 export interface Condition {
   readonly states: Readonly<Record<FeedState, number>>
   readonly origins: readonly OriginRow[]
-  /** Gaps and conflicts of the last five minutes. */
+  /** Gaps of the last five minutes. */
   readonly recentGaps: number
+  /** Conflicts of the last five minutes. */
   readonly recentConflicts: number
   /** Whether a connection was ever open. */
   readonly wasOpen: boolean
@@ -16,10 +17,10 @@ export interface Condition {
   readonly ended?: string
 }
 
-/** Milliseconds for which a gap or a conflict counts. */
+/** How long a gap or a conflict counts as recent, in milliseconds. */
 export const RECENT = 300_000
 
-/** Says whether all is well, in a few words for an operator. */
+/** Says whether the stream is healthy, in a few words for an operator. */
 export function verdictOf(condition: Condition): Verdict {
   const { states, origins, recentGaps, recentConflicts, wasOpen, isBehind, ended } = condition
   const total = states.live + states.stale + states.waiting + states.refused

@@ -12,7 +12,7 @@ import { RECENT, verdictOf } from './verdict.js'
 
 /** Milliseconds from one sample to the next. */
 const SAMPLE_INTERVAL = 2000
-/** Samples that new readers get: those of three minutes. */
+/** How many samples a new reader gets: three minutes of them. */
 const SAMPLES = 90
 
 /** A stream of a measured client. */
@@ -24,17 +24,20 @@ export interface Watched {
   readonly feeds: readonly Feed[]
 }
 
-/** The states of a feed by the status that begins them. */
+/** The state of a feed, by the status that begins the state. */
 const states: Readonly<Partial<Record<Status['type'], FeedState>>> = {
   stale: 'stale',
   fresh: 'live',
   subscribed: 'waiting',
   unsubscribed: 'refused',
 }
-/** Events that repeat while a connection is lost: the journal leaves them out. */
+/** The kinds of events that repeat while a connection is lost. The journal leaves them out. */
 const repeated: ReadonlySet<string> = new Set(['attempt', 'unreachable'])
 
-/** Watches a stream from before its start to its end, and writes on a board for the readers of the page. */
+/**
+ * Watches a stream from before its start to its end, and writes its state on a board for the
+ * readers of the page.
+ */
 export class Watch {
   readonly readers: Readers
   readonly #board: Board
@@ -90,7 +93,7 @@ export class Watch {
     })
     tellEvents(stream, feeds.nameOf, ({ level, kind, text, error }) => {
       if (error !== undefined) this.#errors++
-      // A feed has a name here, also in the text of an error.
+      // The journal shows feeds by name, also in the text of an error.
       if (!repeated.has(kind))
         this.#journal.add(level, kind, text.replace(/0x[0-9a-f]{64}/g, feeds.nameOf))
     })
@@ -133,7 +136,7 @@ export class Watch {
     board.put('verdict', 0, verdictOf(condition))
   }
 
-  /** The origins of the stream, each over all its connections. */
+  /** The origins of the stream, each with the totals of all its connections. */
   #originRows(): readonly OriginRow[] {
     const { stream } = this.#watched
     const details = stream.getConnectionDetails()
@@ -178,7 +181,7 @@ export class Watch {
   }
 }
 
-/** Counts events: all of them, and those that are recent enough for the verdict. */
+/** Counts all events, and the events that are recent enough for the verdict. */
 class Recent {
   readonly #times: number[] = []
   total = 0
@@ -186,7 +189,7 @@ class Recent {
   add(): void {
     this.total++
     this.#times.push(Date.now())
-    // More would make no difference to the verdict.
+    // A higher count would not change the level of the verdict.
     if (this.#times.length > 1000) this.#times.shift()
   }
 
@@ -197,10 +200,10 @@ class Recent {
   }
 }
 
-/** Milliseconds between two looks at the clock, which is the least delay that is seen. */
+/** Milliseconds between two measures of the event loop's delay. Shorter delays are not seen. */
 const RESOLUTION = 10
 
-/** Measures what this process costs. */
+/** Measures the resources that this process uses. */
 class LoadMeter {
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION })
   #cpu = process.cpuUsage()
@@ -231,7 +234,10 @@ class LoadMeter {
   }
 }
 
-/** Nanoseconds of a timer as milliseconds of delay: each timer is late by its resolution. */
+/**
+ * Converts the nanoseconds of a measure to milliseconds of delay. Each measure includes the
+ * resolution, which is subtracted.
+ */
 function delayIn(nanoseconds: number): number {
   return Number.isFinite(nanoseconds) ? Math.max(0, Math.round(nanoseconds / 1e6 - RESOLUTION)) : 0
 }

@@ -2,7 +2,10 @@ import pc from 'picocolors'
 
 const { stdout, stderr, env } = process
 
-/** True where a terminal may show colours, whichever of the two outputs it is: what is written to the other has them taken out. */
+/**
+ * True if standard output or standard error is a terminal that may show colours. If the other
+ * output is not a terminal, its text is printed without the colours.
+ */
 const isColoured = !env.NO_COLOR && env.TERM !== 'dumb' && Boolean(stdout.isTTY || stderr.isTTY)
 const colours = pc.createColors(isColoured)
 

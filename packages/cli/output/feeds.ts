@@ -8,24 +8,27 @@ export function shortID(feedID: string): string {
   return `${feedID.slice(0, 10)}…${feedID.slice(-4)}`
 }
 
-/** What a feed is called in a column: its name, or else its id, shortened. */
+/** The label of a feed in a column: its name, or else its shortened id. */
 export function feedName({ feedID, name }: Feed): string {
   return name === undefined ? shortID(feedID) : printable(name)
 }
 
-/** A feed in a line: its id, and what is known of it. */
+/** Describes a feed in a line: its id, and its name and decimals if they are known. */
 export function describeFeed(feed: Feed): string {
   const { feedID, name, decimals } = { ...factsOf(feed.feedID), ...feed }
   const facts = [name, decimals === undefined ? undefined : `${decimals} decimals`]
   return printable([feedID, ...facts.filter(fact => fact !== undefined)].join('  '))
 }
 
-/** The service's words without what would control a terminal. */
+/** A text from the service, with `?` for every character that could control a terminal. */
 export function printable(text: string): string {
   return text.replace(/[^ -~]/g, '?')
 }
 
-/** JSON without what would control a terminal, or the direction of its text. */
+/**
+ * Escapes the characters of a JSON text that could control a terminal or change the direction of
+ * writing.
+ */
 export function escapeControls(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
@@ -33,12 +36,15 @@ export function escapeControls(json: string): string {
   )
 }
 
-/** So many things in words: `1 report`, `2 reports`. */
+/** A number with its noun: `1 report`, `2 reports`. */
 export function count(number: number, name: string): string {
   return `${number} ${name}${number === 1 ? '' : 's'}`
 }
 
-/** A time of a feed as a time of day: `12:00:01`, with milliseconds where the feed has them. */
+/**
+ * A time of a feed as a time of day: `12:00:01`, with milliseconds if the feed's unit is
+ * milliseconds.
+ */
 export function timeOfDay(feedID: string, time: number): string {
   return dateTime(feedID, time).slice(11)
 }
@@ -49,7 +55,7 @@ export function dateTime(feedID: string, time: number): string {
   return text.slice(0, feedResolution(feedID) === 's' ? 19 : 23).replace('T', ' ')
 }
 
-/** How long a range of so many units of a feed is: `6 s`, `2 h 5 m`. */
+/** Formats the length of a range, which is given in the feed's unit: `6 s`, `2 h 5 m`. */
 export function duration(feedID: string, units: number): string {
   const seconds = feedTimeMs(feedID, units) / 1000
   if (seconds < 60) return `${seconds} s`

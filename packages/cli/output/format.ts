@@ -26,26 +26,26 @@ export interface PrintedReport {
   readonly fullReport: string
   readonly validFromTimestamp: number
   readonly observationsTimestamp: number
-  /** Throws where the report can't be decoded. */
+  /** Throws if the report can't be decoded. */
   readonly decoded: DecodedReport
 }
 
 /** Writes reports as text. */
 export interface Format {
-  /** Stands before the first report, with its line break. Only CSV has it. */
+  /** The text before the first report, with its line break. Only CSV has a head. */
   readonly head: string
-  /** Stands between blocks. */
+  /** The text between two blocks. */
   readonly separator: string
-  /** A report in a line, without a line break. */
+  /** Formats a report as one line, without a line break. */
   line(report: PrintedReport): string
-  /** A report as a field a line; in the other formats as `line`. */
+  /** Formats a report with one field per line. JSON and CSV give the same result as `line`. */
   block(report: PrintedReport): string
 }
 
-/** The decimals of most feeds, for feeds whose decimals are not known. */
+/** The decimals of most feeds, which also apply to feeds whose decimals are unknown. */
 export const USUAL_DECIMALS = 18
 
-/** Makes the format of the options. CSV has the columns of these feeds. */
+/** Makes the format that the options name. CSV gets the columns of these feeds. */
 export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
   const { json, csv, raw } = options
   const known = new Map(feeds.map(feed => [feed.feedID, feed]))
@@ -57,7 +57,7 @@ export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []
   return textFormat(factOf, decimals)
 }
 
-/** The decimals of a feed: those that are known, or else those of the option. */
+/** The decimals of a feed: the known number, or else the value of `--decimals`, or else 18. */
 export function decimalsOf({ decimals }: Feed, options: FormatOptions): number {
   return decimals ?? options.decimals ?? USUAL_DECIMALS
 }
@@ -106,7 +106,7 @@ function csvFormat(
   }
 }
 
-/** A row of CSV, by RFC 4180, without its line break. */
+/** Formats a row of CSV as in RFC 4180, without its line break. */
 function csvRow(values: readonly (string | number)[]): string {
   return values
     .map(value => {
@@ -139,7 +139,7 @@ function textFormat(factOf: (feedID: string) => Feed, decimalsOf: DecimalsOf): F
   return { head: '', separator: '\n', line, block }
 }
 
-/** The fields of a report; undefined where it can't be decoded. */
+/** The fields of a report; undefined if the report can't be decoded. */
 export function fieldsIn(
   report: PrintedReport,
   decimals: number | undefined,

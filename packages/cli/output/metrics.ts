@@ -7,7 +7,7 @@ import { listen, urlOf } from '../http.js'
 import { loadPackage } from '../input/files.js'
 import { type IO, warn } from '../io.js'
 
-/** The option of the commands that stream. */
+/** The option of the commands that can serve the metrics of a stream. */
 export const metricsOptions = {
   metrics: {
     is: 'place',
@@ -17,13 +17,13 @@ export const metricsOptions = {
 
 /** Metrics that are being served. */
 export interface Metrics extends AsyncDisposable {
-  /** Stand first in the stack of the client. */
+  /** The plugins that stand first in the stack of the client. */
   readonly plugins: readonly Plugin<never>[]
 }
 
 /**
- * Serves the metrics of the process, and of clients that have the plugin in their stacks, and says where. Without the option it
- * does nothing.
+ * Serves the metrics of the process, and of each client whose stack has the plugin, and prints the
+ * URL. Without the option it does nothing.
  */
 export async function startMetrics(
   { metrics }: Values<typeof metricsOptions>,

@@ -4,13 +4,13 @@ import { fileError, loadPackage } from '../input/files.js'
 import { decimalsOf, type FormatOptions, fieldsIn, type PrintedReport } from './format.js'
 import { fieldsOf } from './prices.js'
 
-/** Reports of a group of rows. A group is in memory until it is written. */
+/** How many reports a group of rows holds. A group is in memory until it is written. */
 const GROUP = 10_000
 
 type Value = string | number | bigint | null
 type Type = 'STRING' | 'INT64' | 'DOUBLE'
 
-/** A column of the file, and its value of a report. */
+/** A column of the file, and a function that returns its value for a report. */
 interface Column {
   readonly name: string
   readonly type: Type
@@ -18,10 +18,11 @@ interface Column {
 }
 
 /**
- * A Parquet file that reports are written into. Prices are DOUBLE, which is not exact, or with `--raw` exact integers as texts.
+ * A Parquet file of reports. Prices are DOUBLE, which is not exact. With `--raw`, prices are exact
+ * integers as strings.
  */
 export class ParquetFile {
-  /** A file of Parquet is never continued. */
+  /** Undefined, because a Parquet file is never continued. */
   readonly last: undefined
   readonly #file: ParquetWriter
   readonly #columns: readonly Column[]
@@ -44,7 +45,7 @@ export class ParquetFile {
     }
   }
 
-  /** Opens a file, which replaces an existing one. */
+  /** Opens a file. It replaces an existing file. */
   static async open(path: string, feed: Feed, options: FormatOptions): Promise<ParquetFile> {
     const library = await loadPackage(
       '--parquet',

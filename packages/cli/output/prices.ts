@@ -2,21 +2,27 @@ import { reportSchema } from '@sluice/engine'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { feedVersion, formatPrice } from 'sluice/report'
 
-/** The fields of a report as a command prints them: numbers and texts as they are, prices with their decimals. */
+/**
+ * The fields of a report as a command prints them. Prices are decimal numbers, or integers with
+ * `--raw`. Other values are unchanged.
+ */
 export type PrintedFields = Readonly<Record<string, string>>
 
-/** The names of the fields of a feed's reports behind the common head, and which of them are prices, and small integers. */
+/**
+ * The names of the fields of a feed's reports after the common head. `prices` and `integers` hold
+ * the names of prices and of small integers.
+ */
 export interface FeedFields {
   readonly names: readonly string[]
   readonly prices: ReadonlySet<string>
   readonly integers: ReadonlySet<string>
 }
 
-/** The words of the head, which every report has. */
+/** The number of fields in the head, which every report has. */
 const HEAD = 6
 const byVersion = new Map<number, FeedFields>()
 
-/** The fields of a feed's reports, by its version. None where that is not known. */
+/** The fields of a feed's reports, by the version of the feed. An unknown version has no fields. */
 export function fieldsOf(feedID: string): FeedFields {
   const version = feedVersion(feedID)
   let fields = byVersion.get(version)
@@ -38,13 +44,16 @@ function namesOf(fields: readonly { readonly name: string }[]): readonly string[
   return fields.map(({ name }) => name)
 }
 
-/** The fields of a report, prices with so many decimals, exact; or as integers where `decimals` is undefined. */
+/**
+ * The fields of a report as text. Prices are exact: decimal numbers, or integers if `decimals` is
+ * undefined.
+ */
 export function printFields(decoded: DecodedReport, decimals: number | undefined): PrintedFields {
   const { names, prices } = fieldsOf(decoded.feedID)
   const values = decoded as unknown as Readonly<Record<string, unknown>>
   return Object.fromEntries(
     names.map(name => {
-      // A field of 64 bits is rounded to a number, and exact in its twin.
+      // A field of 64 bits is rounded to a number. The field with the suffix `Raw` is exact.
       const value = values[`${name}Raw`] ?? values[name]
       const isScaled = decimals !== undefined && prices.has(name) && typeof value === 'bigint'
       return [name, isScaled ? formatPrice(value, decimals) : String(value)]
@@ -52,7 +61,9 @@ export function printFields(decoded: DecodedReport, decimals: number | undefined
   )
 }
 
-/** A price for a column: with four digits behind the point, or eight below 1. */
+/**
+ * Formats a price for a column, with four digits after the point, or eight if the price is below 1.
+ */
 export function shortPrice(value: bigint, decimals: number): string {
   const size = value < 0n ? -value : value
   const digits = size >= 10n ** BigInt(decimals) ? 4 : 8

@@ -1,21 +1,23 @@
 import type { IO } from '../io.js'
 
-/** What has been done of something that takes long. */
+/** The progress bar of a long operation. */
 export interface Progress {
-  /** Says how much of all is done, 0 to 1, and a few words on it. */
+  /** Sets the share that is done, from 0 to 1, and the text beside the bar. */
   update(share: number, text: () => string): void
-  /** Removes the bar; what is printed next begins at the left. */
+  /** Removes the bar, so that the next text begins at the left. */
   end(): void
 }
 
-/** Milliseconds after which the bar shows, and between two of its states. */
+/** Milliseconds until the bar appears, so that short operations show none. */
 const AFTER = 2000
+/** Milliseconds between two drawings of the bar. */
 const EVERY = 100
 const WIDTH = 24
 
 /**
- * Shows a bar on a terminal, once something has taken two seconds. Nothing in a pipe, and nothing where results run over the
- * same terminal, unless the bar is alone there: they go to a file, or come later.
+ * Shows a bar on a terminal once an operation has taken two seconds. Shows nothing in a pipe. If
+ * the command prints results on the same terminal, the bar needs `isAlone`: the results go to a
+ * file or come later.
  */
 export function createProgress({ stdout, stderr }: IO, isAlone = false): Progress {
   if (!stderr.isTTY || (stdout.isTTY && !isAlone))

@@ -12,10 +12,13 @@ export interface View {
   end(): void
 }
 
-/** Milliseconds between two states of a table. */
+/** Milliseconds between two drawings of a table. */
 const REDRAW = 100
 
-/** Makes a view that writes to `out`: a row for each feed on a terminal, elsewhere a line for each report. */
+/**
+ * Makes a view that writes to `out`: a row for each feed on a terminal, elsewhere a line for each
+ * report.
+ */
 export function createView(out: Output, feeds: readonly Feed[], format: Format): View {
   if (!out.isTTY) {
     return {

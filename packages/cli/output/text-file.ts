@@ -5,14 +5,20 @@ import { decodeReport } from 'sluice/plugins/decoders'
 import { fileError } from '../input/files.js'
 import type { Format, PrintedReport } from './format.js'
 
-/** Characters that are written into a file at once. */
+/** How many characters are collected before they are written to the file. */
 const CHUNK = 65_536
-/** Bytes at the end of a file in which its last line begins, and at its start in which its first lines end. */
+/**
+ * How many bytes are read at the end of a file to find its last line. As many are read at the start
+ * to find its first lines.
+ */
 const TAIL = 1_048_576
 
-/** A file of JSON or CSV that reports are written into. */
+/** A JSON or CSV file of reports. */
 export class TextFile {
-  /** The time of the last report that the file held when it was opened; undefined where it was empty. */
+  /**
+   * The time of the last report that the file held when it was opened; undefined if the file held
+   * none.
+   */
   readonly last: number | undefined
   readonly #file: FileHandle
   readonly #format: Format
@@ -26,8 +32,8 @@ export class TextFile {
   }
 
   /**
-   * Opens the file of `--out`. With `resume` a file that holds reports is continued in its own format: an incomplete line at its
-   * end, of a command that was killed, is cut off.
+   * Opens the file of `--out`. With `resume`, it continues a file that holds reports in the same
+   * format. If a killed command left an incomplete line at the end, the line is cut off.
    */
   static async open(
     path: string,
@@ -73,13 +79,16 @@ export class TextFile {
 }
 
 interface End {
-  /** Where the last whole line ends. */
+  /** The position at which the last complete line ends. */
   readonly size: number
-  /** The time of its report; undefined where it has none. */
+  /** The time of the report in that line; undefined if the line has none. */
   readonly last: number | undefined
 }
 
-/** Finds where a file continues, and throws where it holds another feed or another format. */
+/**
+ * Finds the position from which a file continues. Throws if the file holds another feed or another
+ * format.
+ */
 async function findEnd(
   file: FileHandle,
   path: string,
@@ -104,7 +113,7 @@ async function findEnd(
   return { size, last: isHead ? undefined : time }
 }
 
-/** The last whole line, and where it ends. */
+/** The last complete line, and the position at which it ends. */
 async function readEnd(
   file: FileHandle,
 ): Promise<{ readonly size: number; readonly line: string }> {
@@ -121,7 +130,7 @@ async function read(file: FileHandle, from: number, length: number): Promise<Buf
   return buffer.subarray(0, bytesRead)
 }
 
-/** The report of a line of a file, unchecked. */
+/** The values in a line of a file, unchecked. */
 interface WrittenLine {
   readonly feedID: unknown
   readonly time: number

@@ -7,16 +7,16 @@ export type CompressionName = 'gzip' | 'zstd' | 'none'
 
 export const compressionNames: readonly CompressionName[] = ['gzip', 'zstd', 'none']
 
-/** Compresses a part of a file. The parts in a row are a valid compressed file. */
+/** Compresses a file in parts. The concatenated parts are a valid compressed file. */
 export interface Compression {
-  /** The ending of files: `.ndjson.gz`. */
+  /** The ending of the names of files: `.ndjson.gz`. */
   readonly ending: string
   readonly compress: (text: string) => Promise<Uint8Array>
 }
 
 type Compress = (bytes: Uint8Array) => Promise<Uint8Array>
 
-/** What Node has from 22.15 and 23.8 on. */
+/** Node.js has this function since 22.15 and 23.8; it is undefined in older versions. */
 const { zstdCompress } = zlib as {
   readonly zstdCompress?: (
     bytes: Uint8Array,

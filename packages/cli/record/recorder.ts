@@ -1,10 +1,15 @@
 import type { Report } from 'sluice/report'
 import { keyOf } from '../output/feeds.js'
 
-/** Characters that wait for the next flush. More are written at once. */
+/**
+ * The most characters that wait for the next flush. If there are more, they are written at once.
+ */
 const MOST = 1_048_576
 
-/** Collects reports as lines, writes them every so many milliseconds, and acknowledges those that are on the disk. */
+/**
+ * Collects reports as lines, writes them at a fixed interval, and acknowledges the reports that are
+ * on the disk.
+ */
 export class Recorder {
   readonly #append: (text: string) => Promise<void>
   readonly #known: Set<string>
@@ -19,7 +24,7 @@ export class Recorder {
     this.#fail = reject
   })
 
-  /** `known` has the keys of the reports that the files hold already. */
+  /** `known` holds the keys of the reports that the files contain already. */
   constructor(append: (text: string) => Promise<void>, known: Set<string>, flushMs: number) {
     this.#append = append
     this.#known = known
@@ -50,7 +55,7 @@ export class Recorder {
     return this.#running
   }
 
-  /** Writes the waiting reports, and ends. */
+  /** Writes the waiting reports, and stops the regular writing. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.flush()

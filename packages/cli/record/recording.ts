@@ -9,17 +9,17 @@ import type { IO } from '../io.js'
 import { keyOf } from '../output/feeds.js'
 import type { Compression } from './compression.js'
 
-/** How far a recording has come. All of it is on the disk. */
+/** The position in a recording up to which its data is on the disk. */
 interface Position {
-  /** The name of the file that is written, within the directory; undefined before the first. */
+  /** The name of the current file in the directory; undefined before the first file. */
   readonly file: string | undefined
-  /** How many bytes of it are whole. */
+  /** How many bytes of the current file are complete. */
   readonly bytes: number
-  /** For each feed the time, in its unit, up to which every report is in the files. */
+  /** For each feed, the time up to which every report is in the files, in the feed's unit. */
   readonly cursors: Readonly<Record<string, number>>
 }
 
-/** When a file is followed by the next one. */
+/** The limits of a file, after which the next file begins. */
 export interface Rotation {
   readonly maxBytes: number
   readonly maxMs: number
@@ -27,20 +27,27 @@ export interface Rotation {
 
 const LOCK = 'recording.lock'
 const JOURNAL = 'recording.json'
-/** `reports-000001-20270131T120000Z.ndjson.gz`: the order of the names is the order of time. */
+/**
+ * Matches the names of recorded files: `reports-000001-20270131T120000Z.ndjson.gz`. Their order is
+ * the order of time.
+ */
 const pattern = /^reports-(\d{6,})-\d{8}T\d{6}Z\.ndjson(\.gz|\.zst)?$/
 
 /**
- * A directory of recorded files, of which one is written. A lock keeps other processes out. A small journal holds the position,
- * and is replaced whole after each part of a file. Bytes behind that position belong to a part that a killed process has not
- * finished: they are cut off, and their reports are fetched again.
+ * A directory of recorded files. New reports are written to the current file. A lock keeps other
+ * processes out. A small journal holds the position, and is replaced as a whole after each part of
+ * a file. Bytes after that position belong to a part that a killed process has not finished. They
+ * are cut off, and their reports are fetched again.
  */
 export class Recording {
   readonly #directory: string
   readonly #lock: Lock
   #position: Position
   #lastWrite: Promise<void> = Promise.resolve()
-  /** The file that is written: its name, and its bytes on the disk. The journal follows. */
+  /**
+   * The current file. `#name` is its name, and `#bytes` its size on the disk; the journal is
+   * updated afterwards.
+   */
   #file: FileHandle | undefined
   #name: string | undefined
   #bytes = 0
@@ -73,14 +80,15 @@ export class Recording {
     return this.#position.cursors
   }
 
-  /** Moves the cursors of these feeds. */
+  /** Replaces the cursors of these feeds in the journal. */
   saveCursors(cursors: Position['cursors']): Promise<void> {
     return this.#write(position => ({ cursors: { ...position.cursors, ...cursors } }))
   }
 
   /**
-   * The keys of the recorded reports behind the cursors, which a stream delivers again. A feed without a cursor gets the time of
-   * its earliest report as one. Reads the files from the newest back to one without such reports.
+   * Returns the keys of the recorded reports that are newer than the cursors, because a stream
+   * delivers these reports again. A feed without a cursor gets the time of its earliest report as
+   * its cursor. Reads the files from the newest back to the first file without such reports.
    */
   async readKnown(io: IO): Promise<Set<string>> {
     const { cursors } = this
@@ -103,12 +111,15 @@ export class Recording {
     return keys
   }
 
-  /** Appends lines to the file. They are on the disk, and in the journal, when the promise settles. */
+  /**
+   * Appends lines to the file. When the promise resolves, the lines are on the disk and the journal
+   * covers them.
+   */
   async append(text: string, compression: Compression, rotation: Rotation): Promise<void> {
     const part = await compression.compress(text)
     const { maxBytes, maxMs } = rotation
     const isOver = this.#bytes >= maxBytes || performance.now() - this.#openedAt >= maxMs
-    // Each process begins a file of its own: the last one may be compressed otherwise.
+    // Each process begins a new file, because the last file may have another compression.
     const file = this.#file === undefined || isOver ? await this.#rotate(compression) : this.#file
     try {
       await file.appendFile(part)
@@ -121,7 +132,7 @@ export class Recording {
     await this.#write(() => written)
   }
 
-  /** Closes the file, and gives the directory free. */
+  /** Closes the file, and releases the lock of the directory. */
   async close(): Promise<void> {
     try {
       await this.#file?.close()
@@ -143,7 +154,7 @@ export class Recording {
     return this.#file
   }
 
-  /** Replaces the journal. Calls wait for each other. */
+  /** Replaces the journal. Concurrent calls run one after the other. */
   #write(change: (position: Position) => Partial<Position>): Promise<void> {
     const written = this.#lastWrite.then(async () => {
       const next = { ...this.#position, ...change(this.#position) }
@@ -154,7 +165,10 @@ export class Recording {
     return written
   }
 
-  /** Removes the part of a file that a killed process has not finished. */
+  /**
+   * Removes the data that a killed process has not finished: the end of the current file, and newer
+   * files.
+   */
   async #removeTorn(): Promise<void> {
     const { file, bytes } = this.#position
     const directory = this.#directory
@@ -179,7 +193,7 @@ function numberOf(name: string): number {
   return Number(pattern.exec(name)?.[1])
 }
 
-/** Locks a directory for this process. The lock of a process that was killed is taken over. */
+/** Locks a directory for this process. It takes over the lock of a killed process. */
 async function lockDirectory(directory: string): Promise<Lock> {
   const path = join(directory, LOCK)
   const taken = await takeLock(path).catch((cause: unknown) => {
@@ -189,18 +203,21 @@ async function lockDirectory(directory: string): Promise<Lock> {
   throw new ValidationError(`--dir: ${taken} records into ${directory}: ${path} is its lock`)
 }
 
-/** Reads the journal of a directory, or begins one where there are no files yet. */
+/**
+ * Reads the journal of a directory. Returns an empty position if the directory has no journal and
+ * no files.
+ */
 async function readPosition(directory: string): Promise<Position> {
   const path = join(directory, JOURNAL)
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     if (codeOf(cause) === 'ENOENT') return undefined
     throw new ValidationError(`--dir: ${path} can’t be read: ${codeOf(cause)}`, { cause })
   })
-  // Drafts that killed processes have left.
+  // Removes the drafts that killed processes have left.
   for (const name of await readdir(directory))
     if (name.startsWith(draftPrefix(path))) await rm(join(directory, name))
   if (text === undefined) {
-    // Without a journal nobody knows which part of the last file is whole.
+    // Without a journal, nobody knows which part of the last file is complete.
     if ((await listFiles(directory)).length > 0)
       throw new ValidationError(`--dir: ${directory} holds recorded files, and no ${JOURNAL}`)
     return { file: undefined, bytes: 0, cursors: {} }

@@ -5,7 +5,7 @@ import { given, type Values } from '../command.js'
 import { loadPackage, readFile } from '../input/files.js'
 import { readTLS } from './service.js'
 
-/** The options of a connection to NATS, and those that name a log: the stream of a relay. */
+/** The options of a connection to NATS, and the options that name a relay's log. */
 export const logOptions = {
   nats: { is: 'servers', help: 'the servers of NATS, separated by commas', required: true },
   creds: { is: 'file', help: 'the credentials of NATS', needs: ['nats'] },
@@ -25,7 +25,7 @@ export const logOptions = {
 } as const
 export type LogOptions = Values<typeof logOptions>
 
-/** Connects to NATS. A connection that is lost is opened again for as long as it takes, unless `reconnect` is false. */
+/** Connects to NATS. A lost connection is retried without limit, unless `reconnect` is false. */
 export async function connectNats(
   { nats, creds, natsCa, natsCert, natsKey }: LogOptions,
   reconnect = true,
@@ -43,7 +43,7 @@ export async function connectNats(
       servers: nats.split(',').map(server => server.trim()),
       ...(reconnect ? { maxReconnectAttempts: -1 } : { reconnect }),
       ...given({ authenticator }),
-      // NATS takes texts, its types say; Node takes bytes too.
+      // The types of NATS allow only strings, but Node.js accepts bytes too.
       ...(tls === undefined ? {} : { tls: tls as object }),
     })
   } catch (thrown) {

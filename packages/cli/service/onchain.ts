@@ -8,10 +8,13 @@ import {
 } from 'sluice/plugins/verify/onchain'
 import { ReportVerificationError } from 'sluice/report'
 
-/** Milliseconds that a request may take. */
+/** The timeout of a request, in milliseconds. */
 const TIMEOUT = 5000
 
-/** The signers that a verifier contract has, by default that of the node’s network. */
+/**
+ * Reads the signers from a verifier contract. By default, this is the contract of the node’s
+ * network.
+ */
 export async function findOnchainSigners(url: string, verifier?: string): Promise<Signers> {
   const client = connect(checkNodeURL(url))
   return onchainSigners({
@@ -21,7 +24,7 @@ export async function findOnchainSigners(url: string, verifier?: string): Promis
   })
 }
 
-/** A URL of a node may have a key in its query. */
+/** Checks the URL of a node. The query may hold a key, so it is not checked. */
 function checkNodeURL(given: string): string {
   const [base = '', query] = given.split('?')
   const url = checkURL('--onchain', base, ['http:', 'https:'])
@@ -37,7 +40,7 @@ interface NodeClient extends RequestingClient {
   request(args: { readonly method: string; readonly params: readonly unknown[] }): Promise<unknown>
 }
 
-/** The least that a client by EIP-1193 is. */
+/** A minimal client as in EIP-1193. */
 function connect(url: string): NodeClient {
   return {
     async request({ method, params }) {

@@ -11,7 +11,10 @@ import type { IO } from '../io.js'
 /** The networks of the service. */
 export type NetworkName = keyof typeof endpoints
 
-/** The options of the commands that talk to the service: which one, and the way there. */
+/**
+ * The options of the commands that talk to the service. They name the service, the proxy and the
+ * certificates.
+ */
 export const serviceOptions = {
   mainnet: { help: 'ask the mainnet', excludes: ['testnet', 'endpoint', 'wsEndpoint'] },
   testnet: { help: 'ask the testnet, which is the default', excludes: ['endpoint', 'wsEndpoint'] },
@@ -28,21 +31,24 @@ export const serviceOptions = {
 } as const
 export type ServiceOptions = Values<typeof serviceOptions>
 
-/** Which service is meant, and who asks it. */
+/** A service, and the credentials and settings for connections to it. */
 export interface Service {
   readonly endpoint: string
   readonly wsEndpoint: string
-  /** Undefined for a service at other URLs, such as a local data engine. */
+  /**
+   * The network of the service; undefined at other URLs, such as the URL of a local data engine.
+   */
   readonly network: NetworkName | undefined
-  /** Undefined where the environment has none. */
+  /** Undefined if the environment has no credentials. */
   readonly credentials: Pick<Config, 'apiKey' | 'userSecret'> | undefined
-  /** The proxy and the certificates that it is reached with. */
+  /** The proxy and the certificates for connections to the service. */
   readonly egress: Pick<Config, 'proxy' | 'tls'>
 }
 
 /**
- * Reads which service is meant, by options and the environment. Credentials have all the names that the official documentation
- * uses; no option takes them, since others see the arguments of a process.
+ * Finds the service that the options and the environment name. Credentials may have any name that
+ * the official documentation uses. No option takes credentials, because others can see the
+ * arguments of a process.
  */
 export function findService(options: ServiceOptions, io: IO): Service {
   const { mainnet, testnet, endpoint, wsEndpoint, envFile } = options
@@ -69,7 +75,10 @@ function networkOf(endpoint: string): NetworkName | undefined {
   return names.find(name => endpoint.startsWith(endpoints[name].endpoint))
 }
 
-/** Adds the variables of a file to the environment, as `node --env-file` does. Set variables stay. */
+/**
+ * Adds the variables of a file to the environment, as `node --env-file` does. A variable that is
+ * already set keeps its value.
+ */
 function addEnvFile({ env }: IO, path: string): void {
   if (typeof util.parseEnv !== 'function')
     throw new ValidationError('--env-file needs Node 20.12, or 21.7')
@@ -77,7 +86,7 @@ function addEnvFile({ env }: IO, path: string): void {
   for (const [name, value] of Object.entries(added)) env[name] ??= value
 }
 
-/** Reads the way to the service: a proxy, and certificates. */
+/** Reads the proxy and the certificates for connections to the service. */
 function readEgress({ proxy, ca, cert, key }: ServiceOptions, env: IO['env']): Service['egress'] {
   if (proxy?.includes('@'))
     throw new ValidationError(
@@ -88,7 +97,7 @@ function readEgress({ proxy, ca, cert, key }: ServiceOptions, env: IO['env']): S
   return given({ proxy, tls: passphrase ? { ...tls, passphrase } : tls })
 }
 
-/** Reads the files of certificates, by the names of their options; undefined without any. */
+/** Reads the files of certificates that the options name. Returns undefined if they name none. */
 export function readTLS(
   paths: Readonly<Record<'ca' | 'cert' | 'key', string | undefined>>,
   prefix = '--',
@@ -98,7 +107,7 @@ export function readTLS(
   return Object.fromEntries(named.map(([name, path]) => [name, readFile(`${prefix}${name}`, path)]))
 }
 
-/** The configuration of a client of a service. Throws without credentials. */
+/** The configuration of a client for a service. Throws without credentials. */
 export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service): Config {
   if (credentials === undefined)
     throw new ValidationError(
@@ -107,7 +116,7 @@ export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service)
   return { ...credentials, endpoint, wsEndpoint, ...egress }
 }
 
-/** Makes a client of a service; `above` are plugins that stand above those of the preset. */
+/** Makes a client for a service. The plugins in `above` stand above the plugins of the preset. */
 export function connect(
   service: Service,
   more: Partial<Config> = {},

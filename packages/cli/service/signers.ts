@@ -3,7 +3,7 @@ import type { SignerSet, Signers } from 'sluice/plugins/verify'
 import type { Values } from '../command.js'
 import { parseJSON, readFile } from '../input/files.js'
 
-/** The options that say who may sign. */
+/** The options that name the signers to accept. */
 export const signerOptions = {
   signers: {
     value: 'list|file',
@@ -29,7 +29,7 @@ export const signerOptions = {
 } as const
 export type SignerOptions = Values<typeof signerOptions>
 
-/** The signers that the options name; undefined where they name none. */
+/** The signers that the options name; undefined if they name none. */
 export async function findSigners(options: SignerOptions): Promise<Signers | undefined> {
   const { signers, f, onchain, verifier } = options
   if (signers !== undefined) return readSigners(signers, f)

@@ -5,24 +5,30 @@ import type { EventLevel } from '../monitor/messages.js'
 import { bold, green, red, yellow } from '../output/colours.js'
 import { count, dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
 
-/** How much a command prints of a stream's events: only the error that ends it, the important ones, or all. */
+/**
+ * How many events of a stream a command prints: only the error that ends the stream, the important
+ * events, or all.
+ */
 export type Verbosity = 'quiet' | 'normal' | 'verbose'
 
-/** Something that has happened to a stream, in words for a line of a terminal or of the monitor's page. */
+/** An event of a stream in words, for a line on a terminal or on the monitor's page. */
 export interface StreamEvent {
   readonly level: EventLevel
-  /** A word: `gap`, `lost`, … */
+  /** A word for the kind of event: `gap`, `lost`, … */
   readonly kind: string
   readonly text: string
-  /** True if the log of a client says it, too. */
+  /** True if the client logs the event, too. */
   readonly isStatus?: boolean
   readonly error?: Error
 }
 
-/** Feeds that a line names. */
+/** The most feeds that a line names. */
 const MOST_NAMES = 10
 
-/** Tells each event of a stream in words, as it happens. `nameOf` names a feed. */
+/**
+ * Calls `tell` with each event of a stream in words, as it happens. `nameOf` returns the name of a
+ * feed.
+ */
 export function tellEvents(
   stream: Stream,
   nameOf: (feedID: string) => string,
@@ -66,10 +72,12 @@ const colours: Readonly<Record<EventLevel, (text: string) => string>> = {
   warning: yellow,
   bad: red,
 }
-/** Kinds that a terminal leaves out. */
+/** The kinds of events that a command does not print. */
 const minor: ReadonlySet<string> = new Set(['joined', 'left', 'subscribed', 'unsubscribed'])
 
-/** Prints the events of a stream. Returns a function that says whether an error has been printed. */
+/**
+ * Prints the events of a stream. Returns a function that says whether an error has been printed.
+ */
 export function noteEvents(
   stream: Stream,
   feeds: readonly Feed[],
@@ -86,7 +94,8 @@ export function noteEvents(
     function noteEvent({ level, kind, text, isStatus, error }) {
       if (error !== undefined) noted.add(error)
       if (minor.has(kind) || (isStatus && verbosity === 'verbose')) return
-      // While cursors can't be saved, each attempt fails, once a second.
+      // While cursors can't be saved, an attempt fails every second, so only the first failure is
+      // printed.
       if (text.startsWith('cursors could not be saved')) {
         if (isUnsaved) return
         isUnsaved = true
@@ -104,7 +113,7 @@ const causes: Readonly<Record<Gap['cause'], string>> = {
   overflow: 'the reports were not taken in time',
 }
 
-/** A change of a connection or of feeds; undefined if it is not worth a line. */
+/** Describes a change of a connection or of feeds; undefined if the change needs no line. */
 function describeStatus(
   status: Status,
   nameOf: (feedID: string) => string,
@@ -189,7 +198,10 @@ function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
 }
 
-/** The counts of a stream, in lines. There are none if it has failed before its first report. */
+/**
+ * The counts of a stream, in lines. There are no lines if the stream has failed before its first
+ * report.
+ */
 export function describeTotals(
   stream: Pick<Stream, 'getMetrics'>,
   hasFailed: boolean,

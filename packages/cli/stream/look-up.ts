@@ -7,19 +7,19 @@ import { type IO, warn } from '../io.js'
 import { connect, type Service } from '../service/service.js'
 import { describeAway } from './events.js'
 
-/** Milliseconds before the first new attempt: the default of a stream. */
+/** Milliseconds before the first retry. The number is the default of a stream. */
 const RECONNECT_INTERVAL = 1000
 
-/** How often a command asks again for feeds, and whether it says so. */
+/** How often a command retries to find feeds, and whether it prints the retries. */
 export interface LookUp {
-  /** New attempts in a row. @default Infinity */
+  /** The most retries in a row. @default Infinity */
   readonly maxReconnects?: number
   readonly quiet?: boolean
 }
 
 /**
- * Finds the feeds of a command that streams. While the service is away, it looks names up again as a stream connects again: as
- * often, after the same delays and with the same messages.
+ * Finds the feeds of a command that streams. While the service is unreachable, the command retries
+ * as a stream reconnects: as often, after the same delays and with the same messages.
  */
 export function lookUpFeeds(
   given: readonly string[],
@@ -32,7 +32,10 @@ export function lookUpFeeds(
   return keepAsking(() => findFeeds(given, client, service, io), hostOf(service), how, io)
 }
 
-/** Lists the feeds of a service by a client of its own: each attempt is one request. */
+/**
+ * Lists the feeds of a service. Each call makes its own client, and sends one request without
+ * retries.
+ */
 export function feedLister(service: Service, config: Partial<Config>): Pick<Rest, 'listFeeds'> {
   return {
     async listFeeds(options) {
@@ -42,7 +45,10 @@ export function feedLister(service: Service, config: Partial<Config>): Pick<Rest
   }
 }
 
-/** Asks again while the service is away. `name` is the service in messages. */
+/**
+ * Calls `ask`, and retries while the service is unreachable. `name` stands for the service in
+ * messages.
+ */
 export async function keepAsking<Answer>(
   ask: () => Promise<Answer>,
   name: string,
@@ -64,7 +70,7 @@ export async function keepAsking<Answer>(
   }
 }
 
-/** The host of a service, as messages name it. */
+/** The host of a service, which stands for the service in messages. */
 export function hostOf({ endpoint }: Pick<Service, 'endpoint'>): string {
   return new URL(endpoint).host
 }

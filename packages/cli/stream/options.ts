@@ -7,7 +7,10 @@ import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
 import { describeTotals, noteEvents, type Verbosity } from './events.js'
 
-/** The options of the commands that stream, beside those of the service, the signers and the metrics. */
+/**
+ * The options of the commands that stream, without the options of the service, the signers and the
+ * metrics.
+ */
 export const streamingOptions = {
   ha: { help: 'one connection per origin of the service' },
   order: {
@@ -70,8 +73,8 @@ export async function runToEnd(
 interface EndOptions {
   /** Prints a line. @default a warning */
   readonly note?: (line: string) => void
-  /** Promises that end the stream, too. */
+  /** Promises that also end the run when one of them settles. */
   readonly ended?: readonly Promise<unknown>[]
-  /** Runs before the totals, also after an error. */
+  /** Runs before the totals are printed, also after an error. */
   readonly finish?: () => unknown
 }

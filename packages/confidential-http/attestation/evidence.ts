@@ -4,53 +4,53 @@ import { foreignCause, isBytes } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
 import { parseBase64 } from '../request/fields.js'
 
-/** What evidence is bound to. */
+/** The keys and the nonce that evidence is bound to. */
 export interface AttestedKeys {
   /** The public key that the caller has pinned. */
   readonly enclavePublicKey: Uint8Array
-  /** The public key of this start of the enclave, to which requests are sealed. */
+  /** The public key that the enclave made when it started. Requests are sealed to this key. */
   readonly bootKey: Uint8Array
-  /** 32 bytes of the caller's, made for this question. */
+  /** 32 fresh bytes that the caller made for this question. */
   readonly nonce: Uint8Array
 }
 
-/** Evidence of what an enclave runs, and where. */
+/** Evidence of the code that an enclave runs, and of the machine that it runs on. */
 export interface Evidence {
-  /** What the bytes are, as `aws-nitro`: the attestor's name for them. */
+  /** The attestor's name for the format of the bytes, such as `aws-nitro`. */
   readonly format: string
   /** The evidence, in that format. */
   readonly bytes: Uint8Array
 }
 
-/** Makes evidence, of what the hardware says or of something else. */
+/** Makes evidence, from a statement of the hardware or from another source. */
 export interface Attestor {
-  /** 1 to 64 lower-case letters, digits, dots and hyphens. */
+  /** The name of the evidence's format: 1 to 64 lower-case letters, digits, dots and hyphens. */
   readonly format: string
-  /** Makes evidence that holds the binding, 32 bytes, in what is signed. */
+  /** Makes evidence whose signed part contains the 32 bytes of `binding`. */
   attest(binding: Uint8Array): Uint8Array | Promise<Uint8Array>
 }
 
-/** Evidence, with what it must hold. */
+/** Evidence, with the binding that it must contain. */
 export interface PresentedEvidence extends Evidence, AttestedKeys {
   /**
-   * 32 bytes: the evidence must hold them in what is signed, or it is of another enclave, start or
-   * question.
+   * 32 bytes that the signed part of the evidence must contain. Otherwise the evidence belongs to
+   * another enclave, another start or another question.
    */
   readonly binding: Uint8Array
 }
 
-/** Checks evidence, and throws where it is not good enough. */
+/** Checks evidence. Throws if the evidence is not acceptable. */
 export type AttestationPolicy = (evidence: PresentedEvidence) => void | Promise<void>
 
 const DOMAIN = 'sluice attestation 1'
 /** The largest evidence, in bytes. */
 export const MAX_EVIDENCE = 65_536
-/** The rule for formats. */
+/** The pattern that the name of a format must match. */
 export const FORMAT: RegExp = /^[a-z0-9.-]{1,64}$/
 
 /**
- * SHA-256 of `sluice attestation 1`, the enclave's key, the boot key and the nonce, each key and
- * the nonce of 32 bytes.
+ * Computes the binding. It is the SHA-256 of `sluice attestation 1`, the enclave's key, the boot
+ * key and the nonce. Each key has 32 bytes, and so has the nonce.
  */
 export function bindingOf({ enclavePublicKey, bootKey, nonce }: AttestedKeys): Uint8Array {
   const hash = createHash('sha256').update(DOMAIN)
@@ -58,7 +58,7 @@ export function bindingOf({ enclavePublicKey, bootKey, nonce }: AttestedKeys): U
   return new Uint8Array(hash.digest())
 }
 
-/** Has the attestor make evidence. */
+/** Asks the attestor for evidence, and checks its size. */
 export async function presentEvidence(attestor: Attestor, keys: AttestedKeys): Promise<Evidence> {
   const bytes = await attestor.attest(bindingOf(keys))
   if (!isBytes(bytes) || bytes.byteLength > MAX_EVIDENCE)
@@ -67,7 +67,8 @@ export async function presentEvidence(attestor: Attestor, keys: AttestedKeys): P
 }
 
 /**
- * Holds what an enclave presents against the policy. Rejects with EnclaveError, code `ATTESTATION`.
+ * Checks the evidence that an enclave presents against the policy. Rejects with an EnclaveError
+ * with the code `ATTESTATION`.
  */
 export async function checkEvidence(
   given: unknown,
@@ -86,7 +87,7 @@ export async function checkEvidence(
   }
 }
 
-/** Reads evidence of JSON; undefined if it is none. */
+/** Reads evidence from parsed JSON. Returns undefined if the value is not evidence. */
 function readEvidence(given: unknown): Evidence | undefined {
   const { format, bytes: base64 } = (given ?? {}) as { format?: unknown; bytes?: unknown }
   if (typeof format !== 'string' || !FORMAT.test(format)) return undefined

@@ -7,20 +7,23 @@ import { formatKey, parseKey } from 'sluice/internal'
 import { loadFunction } from '../load-function.js'
 import type { AttestationPolicy, Attestor } from './evidence.js'
 
-/** The format of the evidence that software makes. */
+/** The format of the evidence that a software attestor makes. */
 const FORMAT = 'sluice-software-v1'
 
 /** Options of `softwareAttestor`. */
 export interface SoftwareAttestorOptions {
-  /** The Ed25519 key that signs, 64 hexadecimal digits. */
+  /** The Ed25519 secret key that signs evidence, 64 hexadecimal digits. */
   readonly secretKey: string
-  /** What the enclave says that it runs, 64 hexadecimal digits. @default `measureCode()` */
+  /**
+   * The measurement of the code that the enclave claims to run, 64 hexadecimal digits. @default
+   * `measureCode()`
+   */
   readonly measurement?: string
 }
 
-/** What a caller takes for good of evidence that software made. */
+/** Options of `softwarePolicy`: the evidence that a caller accepts from a software attestor. */
 export interface SoftwarePolicyOptions {
-  /** The Ed25519 key of the attestor, 64 hexadecimal digits. */
+  /** The Ed25519 public key of the attestor, 64 hexadecimal digits. */
   readonly publicKey: string
   /** The measurements that are accepted, 64 hexadecimal digits each. */
   readonly measurements: readonly string[]
@@ -46,20 +49,22 @@ function checkMeasurements(field: string, given: unknown): readonly string[] {
   return given.map((each, index) => checkKey(`${field}[${index}]`, each))
 }
 
-/** An attestor, with the key that its signatures verify under. */
+/** An attestor, with the public key that verifies its signatures. */
 export interface SoftwareAttestor extends Attestor {
-  /** 64 hexadecimal digits. */
+  /** The Ed25519 public key, 64 hexadecimal digits. */
   readonly publicKey: string
 }
 
-/** How node:crypto reads the 32 bytes of a key: these come before them (RFC 8410). */
+/**
+ * The DER headers that node:crypto needs before the 32 bytes of a secret or public key (RFC 8410).
+ */
 const PKCS8 = '302e020100300506032b657004220420'
 const SPKI = '302a300506032b6570032100'
 
 /**
- * Signs a measurement of the code and the binding: for tests, and for development. It shows what a
- * process that has the key says of itself, and nothing of the machine: whoever has the key can say
- * anything.
+ * Makes an attestor that signs a measurement of the code together with the binding. Use it only for
+ * tests and development. Its evidence proves nothing about the machine or the code, because anyone
+ * who has the key can sign any measurement.
  */
 export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAttestor {
   const given = readOptions('softwareAttestor', options, attestorRules)
@@ -77,7 +82,10 @@ export function softwareAttestor(options: SoftwareAttestorOptions): SoftwareAtte
   }
 }
 
-/** Accepts the evidence of a software attestor whose key and measurement are expected. */
+/**
+ * Makes a policy that accepts evidence from a software attestor with the expected key and an
+ * expected measurement.
+ */
 export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolicy {
   const given = readOptions('softwarePolicy', options, policyRules, 'attestation.')
   const der = Buffer.from(SPKI + given.publicKey, 'hex')
@@ -95,12 +103,12 @@ export function softwarePolicy(options: SoftwarePolicyOptions): AttestationPolic
 }
 
 /**
- * A policy as it crosses to another thread: the URL of a module, or what is expected of a software
- * attestor.
+ * A policy in a form that can be sent to another thread: the URL of a module, or the options of
+ * `softwarePolicy`.
  */
 export type PolicySettings = string | SoftwarePolicyOptions
 
-/** The rule of an option that is a policy. */
+/** The option rule for a policy. */
 export function checkPolicy(field: string, given: unknown): PolicySettings {
   if (typeof given === 'object' && given !== null && !(given instanceof URL)) {
     softwarePolicy(given as SoftwarePolicyOptions)
@@ -113,7 +121,7 @@ export function checkPolicy(field: string, given: unknown): PolicySettings {
   )
 }
 
-/** Loads the policy. */
+/** Loads the policy from its settings. */
 export async function loadPolicy(settings: PolicySettings): Promise<AttestationPolicy> {
   return typeof settings === 'string'
     ? loadFunction<AttestationPolicy>('attestation', settings)
@@ -124,8 +132,8 @@ export async function loadPolicy(settings: PolicySettings): Promise<AttestationP
 const measured = ['sluice', '@sluice/confidential-http']
 
 /**
- * The SHA-256 of all code of these packages as they are installed, 64 hexadecimal digits. Other
- * dependencies are not in it.
+ * Computes the SHA-256 of all installed code of this package and of `sluice`, as 64 hexadecimal
+ * digits. Other dependencies are not included.
  */
 export function measureCode(): string {
   const { resolve } = createRequire(import.meta.url)

@@ -24,26 +24,31 @@ import { AuditWriter, type Draft, type Written } from './writer.js'
 
 /** Options of `openAuditLog`. */
 export interface AuditLogOptions extends PermissionOptions {
-  /** The file that records are appended to. It is made, for its owner alone, if it is not there. */
+  /**
+   * The file that records are appended to. If it does not exist, it is made with access for its
+   * owner only.
+   */
   readonly file: string
   /**
-   * Called with each record, in order, when it is in the file: sends it elsewhere. Who has the
-   * latest head can say whether records were removed. A request waits for a promise that it
-   * returns, for 5 s at most, and is not made if it throws.
+   * Called with each record, in order, once the record is in the file. Use it to store records
+   * elsewhere. Anybody who has the latest head can tell whether records were removed. If `onRecord`
+   * returns a promise, the request waits for the promise, at most 5 s. If `onRecord` fails or takes
+   * longer, the request is not made.
    */
   readonly onRecord?: (line: string, head: AuditHead) => unknown
   /**
-   * The size of a file, in bytes, from which on it is renamed, and another begun. @default 67108864
+   * The size of a file, in bytes, at which the file is renamed and another one begun.
+   * @default 67108864
    */
   readonly maxBytes?: number
   /**
-   * When records are on the disk and not only with the system: before the request goes on (`each`),
-   * or whenever the system writes them (`never`), which a power failure shows. @default 'each'
+   * When records are forced to the disk. With `each`, before the request goes on. With `never`,
+   * whenever the system does it; a power failure may then lose records. @default 'each'
    */
   readonly fsync?: 'each' | 'never'
 }
 
-/** The smallest size of a file. */
+/** The smallest `maxBytes`. */
 const MIN_BYTES = 4096
 
 const schema = {
@@ -57,13 +62,14 @@ const schema = {
 /** An audit log in a file. */
 export interface OpenAuditLog extends AsyncDisposable {
   /**
-   * Resolves with the number of the record when it is as durable as it will be; rejects if it can't
-   * be written.
+   * Appends a record. Resolves with its number once it is written and `onRecord` is done. With
+   * `fsync: 'each'` the record is on the disk then. Rejects if the record can't be written, or if
+   * `onRecord` fails.
    */
   append(content: AuditContent): Promise<number>
-  /** The last record: it stands for all before it. */
+  /** The head of the log: the last record, which authenticates all records before it. */
   readonly head: AuditHead
-  /** Writes that the log was closed, and closes it. Idempotent. */
+  /** Records that the log is closed, and closes it. Idempotent. */
   close(): Promise<void>
 }
 
@@ -76,9 +82,9 @@ interface Entry extends Draft {
 const MAX_NOTICE = 5000
 
 /**
- * Opens an audit log, checks the file that it goes on with, and writes that it starts. Each record
- * names the hash of the one before. One process writes it at a time. While it can't be written it
- * rejects records, and tries again with each.
+ * Opens an audit log, checks the existing file, and records the start. Each record contains the
+ * hash of the previous one. Only one process at a time can write the log. If a write fails, its
+ * records are rejected; the next record tries again.
  */
 export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditLog> {
   const { file, onRecord, maxBytes, fsync, insecurePermissions } = readOptions(
@@ -111,16 +117,16 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
   }
 }
 
-/** The methods are bound, because programs take them apart. */
+/** The methods are bound, so that programs can destructure a log. */
 class AuditLog implements OpenAuditLog {
   readonly #writer: AuditWriter
   readonly #onRecord: AuditLogOptions['onRecord']
   readonly #lock: Lock
   #waiting: Entry[] = []
   #isWriting = false
-  /** The log was closed. */
+  /** The error for every further record, once the log is closed. */
   #failure: Error | undefined
-  /** The last write has failed. */
+  /** True if the last write failed. */
   #isBroken = false
   #closing: Promise<void> | undefined
 
@@ -168,7 +174,8 @@ class AuditLog implements OpenAuditLog {
   async #writeAll(): Promise<void> {
     const writer = this.#writer
     this.#isWriting = true
-    // Records that come while a batch is written are the next batch: many requests share a write.
+    // Records that arrive while a batch is written form the next batch. So many requests share a
+    // write.
     while (this.#waiting.length > 0 && this.#failure === undefined) {
       const batch = this.#waiting
       this.#waiting = []
@@ -209,7 +216,7 @@ class AuditLog implements OpenAuditLog {
   }
 }
 
-/** The record that begins a file: nobody waits for it. */
+/** The first record of a file after a rotation. No caller waits for it. */
 function rotated(after: string): Entry {
   const none = (): void => undefined
   return { ...draftOf({ type: 'rotate', after }), resolve: none, reject: none }

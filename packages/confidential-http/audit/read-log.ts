@@ -11,35 +11,37 @@ import {
   parseRecord,
 } from './record.js'
 
-/** What is read of a log. */
+/** The result of reading a log. */
 export interface AuditReading {
   /** The last record. */
   readonly head: AuditHead
-  /** The number of the first record; more than 1 where earlier files were moved away. */
+  /** The number of the first record. It is more than 1 if earlier files were moved away. */
   readonly first: number
-  /** The requests without an answer: they were under way when the enclave ended, or are. */
+  /**
+   * The requests without an answer. They are still running, or were running when the enclave ended.
+   */
   readonly unanswered: readonly number[]
   /**
-   * The changes of a vault from the first on that have no record: their processes ended before they
-   * wrote it, or are about to.
+   * The changes of a vault, after the first recorded one, that have no record. Their processes
+   * ended before they wrote the record, or are about to write it.
    */
   readonly unrecorded: readonly number[]
-  /** The cut lines that a later start names. */
+  /** The cut lines, each named by a later `start`. */
   readonly cuts: readonly (AuditCut & { readonly file: string })[]
   /** The last line, if it has no end. */
   readonly openEnd?: AuditCut & { readonly file: string }
-  /** Whether the last record is that of an enclave that was closed. */
+  /** True if the last record says that the log was closed. */
   readonly isStopped: boolean
-  /** The file of the last record, and its place there. */
+  /** The file of the last record, and the position of the record in that file. */
   readonly last?: { readonly file: string; readonly at: number }
 }
 
-/** The largest number of a past file: 64 TB of them, at the usual size. */
+/** Past files have lower numbers than this. At the default file size, they can hold 64 TB. */
 const MAX_FILES = 1_000_000
 
 /**
- * The past files of a log, the oldest first, and the number of the next. Throws for one that no
- * rotation can have made.
+ * The past files of a log, the oldest first, and the number of the next file. Throws if a past file
+ * has a number that no rotation can have made.
  */
 export function filesOf(file: string): { readonly past: readonly string[]; readonly next: number } {
   const name = basename(file)
@@ -61,9 +63,9 @@ export function filesOf(file: string): { readonly past: readonly string[]; reado
 
 interface Line {
   readonly bytes: Uint8Array
-  /** The place of its first byte. */
+  /** The position of the line's first byte in the file. */
   readonly at: number
-  /** Whether a line break follows. */
+  /** True if a line break follows. */
   readonly isWhole: boolean
 }
 
@@ -90,7 +92,10 @@ async function* linesOf(file: string, from: Source = {}): AsyncGenerator<Line> {
   if (rest.length > 0) yield { bytes: rest, at, isWhole: false }
 }
 
-/** Where a file is read, which may have another name by now, and from which byte on. */
+/**
+ * The source of a file's bytes. `handle` is the opened file, which may have another name by now;
+ * `start` is the first byte to read.
+ */
 export interface Source {
   readonly handle?: FileHandle
   readonly start?: number
@@ -98,15 +103,18 @@ export interface Source {
 
 /** Reads logs, file by file. */
 export interface AuditReader {
-  /** Reads a file; throws EnclaveError (`AUDIT`) at the first line that does not follow. */
+  /**
+   * Reads a file. Throws AuditError (`AUDIT`) at the first line that does not follow the previous
+   * one.
+   */
   read(file: string, from?: Source): Promise<void>
   reading(): AuditReading
 }
 
 /**
- * Checks each line against the one before; `seen` are heads that were stored elsewhere, which the
- * log must have; `before` the requests without an answer so far; `lastChange` the last change of
- * the vault.
+ * Makes a reader that checks each line against the previous one. The log must contain the heads
+ * `seen`, which were stored elsewhere. `before` lists the requests without an answer so far.
+ * `lastChange` is the number of the vault's last change.
  */
 export function createAuditReader(
   seen: readonly AuditHead[] = [],
@@ -120,14 +128,20 @@ export function createAuditReader(
   let openEnd: AuditReading['openEnd']
   const unanswered = new Set(before)
   const changes = new Set<number>()
-  /** Those before which numbers were left out, as a vault was put back from a backup. */
+  /**
+   * The changes that were recoveries. A recovery skips numbers, because the vault was restored from
+   * a backup.
+   */
   const recoveries = new Set<number>()
   const cuts: (AuditCut & { readonly file: string })[] = []
 
   async function read(file: string, from?: Source): Promise<void> {
     if (openEnd !== undefined) throw auditError(`${openEnd.file} ends in the midst of a line`)
     let number = 0
-    /** The line before: it is no record, so only a start that names it may follow. */
+    /**
+     * The error for the previous line if it is not a valid record. Only a `start` that names that
+     * line may follow.
+     */
     let broken: string | undefined
     let before: AuditCut | undefined
     for await (const { bytes, at, isWhole } of linesOf(file, from)) {
@@ -171,7 +185,7 @@ export function createAuditReader(
     if (broken !== undefined && openEnd === undefined) throw auditError(broken)
   }
 
-  /** Why a record can't follow the head; undefined if it can. */
+  /** The reason why a record can't follow the head; undefined if it can. */
   function whyWrong({ seq, previous }: { seq: number; previous: string }): string | undefined {
     if (first === undefined && seq > 1) return undefined
     if (seq !== head.seq + 1) return `has the number ${seq}, and not ${head.seq + 1}`
@@ -195,8 +209,8 @@ export function createAuditReader(
 }
 
 /**
- * The whole numbers from the least to the greatest, or to `last`, that are not among them, except
- * those right before one of `after`; of many the first thousand.
+ * The whole numbers that are missing between the least and the greatest of `numbers`, or up to
+ * `last`. The gap right before a number of `after` is skipped. Returns at most the first thousand.
  */
 function missingIn(
   numbers: ReadonlySet<number>,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { DataStreamsError, type ErrorFacts } from 'sluice/core'
 
-/** A record can't be written, or an audit log is not what was written. */
+/** The error if a record can't be written, or if an audit log was altered. */
 export class AuditError extends DataStreamsError {
-  /** What can't be recorded is not done. */
+  /** Initially false: a request that can't be recorded is not sent. */
   declare readonly mayHaveBeenSent: boolean
 
   constructor(message: string, facts: Omit<ErrorFacts, 'code'> = {}) {
@@ -21,9 +21,9 @@ export class AuditError extends DataStreamsError {
  *
  *   {"seq":2,"time":"2027-01-31T10:00:00.000Z","previous":"…","type":"request",…}
  *
- * `seq` counts from 1 on, through all files of a log. `previous` is the SHA-256 of the line before, without its line break, as
- * hexadecimal digits; 64 zeros in the first record. So a head, the number and the hash of the last line, stands for all lines
- * before it.
+ * `seq` counts from 1 on, through all files of a log. `previous` is the SHA-256 of the previous
+ * line without its line break, as hexadecimal digits; 64 zeros in the first record. A head is the
+ * number and the hash of the last line. It authenticates all lines before it.
  */
 
 /** The number and the hash of a record. */
@@ -34,45 +34,47 @@ export interface AuditHead {
   readonly hash: string
 }
 
-/** Where a line was cut off, when the process or the machine ended in the midst of writing it. */
+/** A line that was cut off because the process or the machine ended while it was being written. */
 export interface AuditCut {
-  /** The place of its first byte in the file. */
+  /** The position of the line's first byte in the file. */
   readonly at: number
-  /** How many of its bytes are there. */
+  /** How many bytes of the line were written. */
   readonly bytes: number
-  /** Of the bytes that are there. */
+  /** The SHA-256 of the bytes that were written, as hexadecimal digits. */
   readonly sha256: string
 }
 
 /**
- * What a record says. The log itself writes `start` (with `cut`, the line before, if it has no
- * end), `rotate` (the first record of a file, after the one that has the name `after` now), and
- * `stop`; a log that ends otherwise was cut off, or its process runs.
+ * The content of a record. The log itself writes three types:
+ *
+ * - `start`, with `cut` if the previous line has no end;
+ * - `rotate`, the first record of a file; `after` is the new name of the previous file;
+ * - `stop`. A log that does not end with it was cut off, or its process is running.
  */
 export interface AuditContent {
-  /** What it is of. */
+  /** The type of the record. */
   readonly type: string
-  /** The facts of its type. */
+  /** The facts that the type has. */
   readonly [fact: string]: unknown
 }
 
 /** A record of an audit log. */
 export interface AuditRecord extends AuditContent {
-  /** From 1 on, through all files of a log. */
+  /** The number of the record: from 1 on, through all files of a log. */
   readonly seq: number
-  /** In ISO 8601. */
+  /** The time of the record, in ISO 8601. */
   readonly time: string
-  /** The hash of the record before. */
+  /** The hash of the previous record. */
   readonly previous: string
-  /** Of a `start`: the line before, if it has no end. */
+  /** For a `start` only: the previous line, if it has no end. */
   readonly cut?: AuditCut
-  /** Of an `answer`: the number of its request. */
+  /** For an `answer` only: the number of its request. */
   readonly request?: number
-  /** Of a `change` of a vault: its number. */
+  /** For a `change` of a vault only: the number of the change. */
   readonly change?: number
 }
 
-/** The hash of no record, which the first one follows. */
+/** The head before the first record. */
 export const NO_HEAD: AuditHead = { seq: 0, hash: '0'.repeat(64) }
 
 /** The longest line, in bytes. */
@@ -88,7 +90,7 @@ export function hashOf(bytes: Uint8Array | string): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** Reads a line; undefined if it is no record. */
+/** Reads a line. Returns undefined if the line is not a record. */
 export function parseRecord(line: Uint8Array): AuditRecord | undefined {
   try {
     const record = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(line))

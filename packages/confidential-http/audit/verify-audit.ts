@@ -17,36 +17,38 @@ import { checkObject, codeOf } from 'sluice/internal'
 import { type AuditReading, createAuditReader, filesOf } from './read-log.js'
 import { type AuditHead, auditError } from './record.js'
 
-/** Up to where a log was verified: all that it takes to go on from there. */
+/** The place up to which a log was verified. The next verification can continue from there. */
 export interface AuditPlace extends AuditHead {
-  /** The number that the file of the record has, or will have once it is full. */
+  /**
+   * The number of the file with the last record. The current file gets its number once it is full.
+   */
   readonly file: number
-  /** The place of the record's first byte in it. */
+  /** The position of the record's first byte in that file. */
   readonly at: number
-  /** The requests without an answer until then. */
+  /** The requests without an answer up to this record. */
   readonly unanswered: readonly number[]
 }
 
 /** Options of `verifyAudit`. */
 export interface VerifyAuditOptions {
   /**
-   * A head that `onRecord` or an earlier `verifyAudit` gave, and that was stored elsewhere: the log
-   * must have that record.
+   * A head from `onRecord` or from an earlier `verifyAudit`, stored elsewhere. The log must contain
+   * that record.
    */
   readonly head?: AuditHead
   /**
-   * The number of the record that the log begins with; more than 1 where its oldest files are
-   * elsewhere. @default 1
+   * The number of the record that the log begins with. It is more than 1 if the oldest files were
+   * moved elsewhere. @default 1
    */
   readonly first?: number
   /**
-   * The `place` that an earlier `verifyAudit` gave: what comes before it is not read again.
+   * The `place` from an earlier `verifyAudit`. Records before it are not read again.
    * @default all is read
    */
   readonly from?: AuditPlace
   /**
-   * Of the log of a vault: the number of its last change, so that it is found where that has no
-   * record. @default not known
+   * For the log of a vault: the number of the vault's last change. It shows whether the last
+   * changes have no record. @default not known
    */
   readonly lastChange?: number
 }
@@ -58,27 +60,33 @@ const schema = {
   lastChange: optional(number({ min: 0, whole: true })),
 } satisfies Schema<VerifyAuditOptions>
 
-/** What `verifyAudit` finds. */
+/** The result of `verifyAudit`. */
 export interface VerifiedAudit extends Omit<AuditReading, 'openEnd' | 'last'> {
   /** The files that were read, the oldest first. */
   readonly files: readonly string[]
-  /** Up to where the log was verified, for the next time; undefined for a log without records. */
+  /**
+   * The place up to which the log was verified, for the next verification. Undefined for a log
+   * without records.
+   */
   readonly place?: AuditPlace
 }
 
 /**
- * A writer may be in the midst of a line, of a rotation, or of taking a failed write back: so often
- * it is looked at again, after so many milliseconds and more.
+ * The most attempts to read a log. A log that is being written can look wrong: its writer may be in
+ * the middle of a line or a rotation, or may be undoing a failed write.
  */
 const ATTEMPTS = 8
+/** The base of the delay between two attempts, in milliseconds. The delay doubles each time. */
 const DELAY = 5
 
 /**
- * Verifies that each record of an audit log, with the files of past rotations, follows the one
- * before. Rejects with EnclaveError (`AUDIT`), which names the line that does not, and where the
- * log does not begin with record `first`. Records that were removed from the end are found with
- * `head` or `from` alone. A log without records, whose head has the number 0, is one that ended
- * before it began. The log may be written meanwhile.
+ * Verifies that each record of an audit log follows the previous one, including the files of past
+ * rotations. Rejects with AuditError (`AUDIT`) if a record does not follow, and names its line.
+ * Also rejects if the log does not begin with record `first`.
+ *
+ * Records that were removed from the end are found only if `head` or `from` is given. A log without
+ * records has a head with the number 0: its process ended before the first record. The log may be
+ * written during the verification.
  */
 export async function verifyAudit(
   file: string,
@@ -93,8 +101,8 @@ export async function verifyAudit(
     try {
       return await readFiles(file, files, wanted)
     } catch (thrown) {
-      // What a writer has done meanwhile looks otherwise a moment later; an open end is complete
-      // then.
+      // A moment later a writer has finished its change, and the log looks different. An open end
+      // is complete then.
       const isOpen = thrown instanceof OpenEnd
       if (!isOpen && !isStreamsError(thrown, 'AUDIT')) throw thrown
       const { message } = thrown as Error
@@ -109,10 +117,10 @@ export async function verifyAudit(
   }
 }
 
-/** A file of a log. */
+/** A file of a log, opened for reading. */
 interface OpenFile {
   readonly path: string
-  /** The number that it has, or will have. */
+  /** The number that the file has, or will have once it is full. */
   readonly number: number
   readonly handle: FileHandle
 }
@@ -120,8 +128,8 @@ interface OpenFile {
 class OpenEnd extends Error {}
 
 /**
- * Opens the files of a log from a place on, all at one moment: none is renamed between the first
- * and the last.
+ * Opens the files of a log from a place on. If a file is renamed between the first and the last
+ * one, all are opened again.
  */
 async function openFiles(file: string, from: AuditPlace | undefined): Promise<readonly OpenFile[]> {
   for (let attempt = 1; ; attempt++) {
@@ -149,7 +157,7 @@ async function openFiles(file: string, from: AuditPlace | undefined): Promise<re
       if (attempt === 100) throw auditError(`${file} is renamed all the time`)
     } catch (thrown) {
       for (const { handle } of opened) await handle.close()
-      // It was moved away between the two.
+      // The file was moved between the listing and the opening.
       if (codeOf(thrown) !== 'ENOENT' || attempt === 100) throw thrown
       continue
     }
@@ -157,7 +165,7 @@ async function openFiles(file: string, from: AuditPlace | undefined): Promise<re
   }
 }
 
-/** Whether the file that is written is the one that was opened. */
+/** True if the file at the log's path is the one that was opened. */
 async function isNamed(file: string, last: OpenFile | undefined): Promise<boolean> {
   const named = await stat(file, { bigint: true }).catch(() => undefined)
   if (last?.path !== file) return named === undefined

@@ -29,20 +29,21 @@ export interface Written {
 /** Options of a writer. */
 export interface WriterOptions {
   readonly maxBytes: number
-  /** Whether records are on the disk before they count as written. */
+  /** True if records must be on the disk before they count as written. */
   readonly isSynced: boolean
   readonly permissions: Permissions
 }
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_WRONLY } = constants
 /**
- * Without O_NONBLOCK, opening a named pipe would wait for a reader. Through a link, somebody else
- * could choose the file.
+ * Without O_NONBLOCK, opening a named pipe would wait for a reader. Without O_NOFOLLOW, somebody
+ * else could choose the file with a link.
  */
 const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW
 
 /**
- * Writes records to the end of a file. After an error of one of its methods `recover` comes first.
+ * Writes records to the end of a file. After one of its methods fails, `recover` must be called
+ * first.
  */
 export class AuditWriter {
   readonly #file: string
@@ -51,11 +52,11 @@ export class AuditWriter {
   #size: number
   #head: AuditHead
   #needsBreak: boolean
-  /** A write has failed, which may have left some of its bytes. */
+  /** True after a failed write, which may have left some of its bytes. */
   #isHalfWritten = false
-  /** The file that is written; undefined while a rotation begins another. */
+  /** The stats of the file that is written; undefined while a rotation begins another file. */
   #identity: BigIntStats | undefined
-  /** The line that the file ended with, where that had no end. */
+  /** The last line of the file when it was opened, if that line had no end. */
   readonly cut: AuditCut | undefined
 
   private constructor(
@@ -75,14 +76,14 @@ export class AuditWriter {
     this.cut = openEnd && { at: openEnd.at, bytes: openEnd.bytes, sha256: openEnd.sha256 }
   }
 
-  /** Opens a file to append to, after checking all that it holds. */
+  /** Opens a file to append to, after checking its records. */
   static async open(file: string, options: WriterOptions): Promise<AuditWriter> {
     const { past } = filesOf(file)
     const handle = await openFile(file, options.permissions)
     try {
       const identity = await handle.stat({ bigint: true })
       const reader = createAuditReader()
-      // The process may have ended between the two steps of a rotation.
+      // If the file is empty, the process may have ended between the two steps of a rotation.
       const latest = identity.size > 0n ? file : past.at(-1)
       if (latest !== undefined) await reader.read(latest)
       return new AuditWriter(file, options, handle, identity, reader.reading())
@@ -123,13 +124,13 @@ export class AuditWriter {
   }
 
   /**
-   * Takes back what a failed write has left, so that the file ends with the last record. Rejects
-   * where that can't be.
+   * Removes the bytes that a failed write has left, so that the file ends with the last record.
+   * Rejects if that is impossible.
    */
   recover(): Promise<void> {
     return this.#guarded(async () => {
       await this.close()
-      // A file that was deleted is not begun anew.
+      // If the file was deleted, no new file is made in its place.
       const before = this.#identity
       const flags = before === undefined ? FLAGS : FLAGS & ~O_CREAT
       this.#handle = await openFile(this.#file, this.#options.permissions, flags)
@@ -137,7 +138,7 @@ export class AuditWriter {
       if (before !== undefined && (held.ino !== before.ino || held.dev !== before.dev))
         throw replaced(this.#file)
       this.#identity = held
-      // Nobody has been given what a failed write has left.
+      // These bytes can be removed: the write failed, so no caller counts on their records.
       if (this.#isHalfWritten && held.size > BigInt(this.#size)) {
         await this.#handle.truncate(this.#size)
         if (this.#options.isSynced) await this.#handle.datasync()
@@ -147,7 +148,7 @@ export class AuditWriter {
     })
   }
 
-  /** Renames the file and begins another; returns the new name of the old one. */
+  /** Renames the file and begins another one. Returns the new name of the old file. */
   rotate(): Promise<string> {
     return this.#guarded(async () => {
       const name = `${this.#file}.${filesOf(this.#file).next}`
@@ -167,8 +168,8 @@ export class AuditWriter {
   }
 
   /**
-   * A record that is appended to a file without a name, or to a file that others write, counts for
-   * nothing.
+   * Rejects if the file was renamed, deleted or replaced, or if somebody else has written to it.
+   * Records that are appended to such a file prove nothing.
    */
   async #checkFile(): Promise<void> {
     const held = await this.#handle.stat({ bigint: true })
@@ -210,10 +211,10 @@ async function openFile(
   }
   try {
     const stats = await handle.stat()
-    // Not every system knows O_NOFOLLOW.
+    // Checked again, because not every system supports O_NOFOLLOW.
     if ((await lstat(file)).isSymbolicLink()) throw linkError(file)
     if (!stats.isFile()) throw auditError(`${file} is not a file`)
-    // The umask may have removed bits of a new one.
+    // The umask may have removed bits of a new file.
     if (stats.size === 0 && (stats.mode & 0o600) !== 0o600) await handle.chmod(0o600)
     permissions.checkFile(file, stats, 'secret')
     permissions.checkParents(file)
@@ -226,8 +227,8 @@ async function openFile(
 }
 
 /**
- * Rejects where the file is a link, so that others would choose where records go, or no file; one
- * that is not there will be made.
+ * Rejects if the file is a link or not a regular file. With a link, others could choose where
+ * records go. A missing file is accepted: it will be made.
  */
 export async function checkAuditFile(file: string): Promise<void> {
   const entry = await lstat(file).catch(() => undefined)

@@ -50,19 +50,25 @@ export interface EnclaveSettings {
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
   /**
-   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * Refuses secrets that were stored without a policy. By default such a secret may go anywhere,
+   * and a warning is logged.
    * @default false
    */
   readonly requirePolicies?: boolean
   /**
-   * The URL of a module whose default export makes the stack, called like `confidentialPreset`.
+   * The URL of a module. Its default export makes the stack, and is called like
+   * `confidentialPreset`.
    * @default `confidentialPreset`
    */
   readonly stack?: string
-  /** A file that remembers the newest state of the vault, as of `openVault`. @default none */
+  /**
+   * A file that remembers the newest state of the vault. See the same option of `openVault`.
+   * @default none
+   */
   readonly rollbackState?: string
   /**
-   * The secret key that the vault's holders know this enclave by, where they are processes.
+   * The secret key of this enclave towards the vault's holders. It is needed if the holders are
+   * separate processes, which recognise the enclave by this key.
    * @default none
    */
   readonly callerSecretKey?: string
@@ -70,7 +76,7 @@ export interface EnclaveSettings {
   readonly insecurePermissions?: boolean
 }
 
-/** The rules of these settings. */
+/** The option rules for these settings. */
 export const settingRules: {
   readonly [Name in keyof EnclaveSettings]-?: Rule<EnclaveSettings[Name]>
 } = {
@@ -84,7 +90,9 @@ export const settingRules: {
   insecurePermissions: withDefault(false, checkBoolean),
 }
 
-/** The rule of an object that is the options of a plugin, which checks them. */
+/**
+ * Makes the option rule for an object with the options of a plugin. The plugin checks the options.
+ */
 function optionsOf<Options>(
   plugin: (options?: Options) => EnclavePlugin,
 ): Rule<Options | undefined> {
@@ -96,25 +104,24 @@ function optionsOf<Options>(
 
 /** Options of `createEnclave`. */
 export interface EnclaveOptions {
-  /** The stack; the plugin nearest the caller comes first. */
+  /** The plugins of the stack. The plugin nearest to the caller comes first. */
   readonly plugins: readonly EnclavePlugin[]
 }
 
 /** The party that a request is made for. */
 export interface Caller {
   /**
-   * Who makes the request, for audits: a text of at most 128 visible characters of ASCII, such as a
-   * public key.
+   * The name of the caller in audits, such as a public key: at most 128 visible ASCII characters.
    */
   readonly name?: string
   /**
-   * The owner of the secrets that may be used: an address, as 40 hexadecimal digits, with or
+   * The owner of the secrets that may be used. It is an address of 40 hexadecimal digits, with or
    * without 0x.
    */
   readonly owner: string
   /** When the request was made, in milliseconds of Unix time. @default now */
   readonly startedAt?: number
-  /** Aborts when the caller cancels. */
+  /** A signal that aborts when the caller cancels. */
   readonly signal?: AbortSignal
 }
 
@@ -125,34 +132,36 @@ const callerRules = {
   signal: checkSignal,
 } satisfies Schema<Caller>
 
-/** Makes requests with secrets that never leave it. */
+/**
+ * An enclave, which makes requests with secrets. The secrets go only to the API of each request.
+ */
 export interface Enclave {
-  /** The plugins of the enclave; its text draws them. */
+  /** The plugins of the enclave. Its text form is a drawing of the stack. */
   readonly stack: Stack
-  /** Makes one request, after checking it completely. */
+  /** Checks a request completely, then makes it. */
   send(request: unknown, caller: Caller): Promise<HTTPResponse>
   /** Adds a listener to the log of the enclave and its plugins. */
   listen(listener: Log): void
-  /** Ends every request. */
+  /** Closes the enclave. Every open request fails. */
   close(): void
 }
 
 /**
- * Makes an enclave from a stack of plugins. It is as confidential as the thread or process it runs
- * in.
+ * Makes an enclave from a stack of plugins. The enclave is only as confidential as the thread or
+ * process that it runs in.
  */
 export function createEnclave(options: EnclaveOptions): Enclave {
   return new CallEnclave(options)
 }
 
-/** An enclave that also takes calls whose first layers run elsewhere. */
+/** An enclave that also accepts calls whose first layers have already run outside the enclave. */
 export class CallEnclave implements Enclave {
   readonly stack: Stack
   readonly listen: Enclave['listen']
   readonly #log: Log
   readonly #life: Lifetime = createLifetime()
   readonly #handler: Handler<ConfidentialCall, ConfidentialReply>
-  /** True once a layer has made a call of its own, which belongs to no known request. */
+  /** Whether a layer has ever made its own call. Such a call belongs to no known request. */
   #hasUnknownCall = false
 
   constructor(options: EnclaveOptions) {
@@ -182,7 +191,7 @@ export class CallEnclave implements Enclave {
   }
 
   /**
-   * Carries out a call. Errors say whether it may have been sent; nothing is logged of its outcome.
+   * Carries out a call. Errors tell whether the call may have been sent. Does not log the outcome.
    */
   async carryOut(
     fields: CallFields,
@@ -198,7 +207,7 @@ export class CallEnclave implements Enclave {
 
   readonly close = (): void => this.#life.end(closed())
 
-  /** Checks a request and its caller. Nothing was sent if that throws. */
+  /** Checks a request and its caller. If this throws, nothing was sent. */
   #read(
     input: unknown,
     caller: Caller,
@@ -214,7 +223,10 @@ export class CallEnclave implements Enclave {
     }
   }
 
-  /** Runs a call through the stack, and marks on its error whether it may have been sent. */
+  /**
+   * Runs a call through the stack. If the call fails, marks on the error whether the call may have
+   * been sent.
+   */
   async #ask(
     fields: CallFields,
     { signal, defer }: Lifetime,
@@ -241,7 +253,8 @@ export class CallEnclave implements Enclave {
   }
 
   /**
-   * Closing the enclave fails many calls with one reason, and each call marks an error of its own.
+   * Marks on an error whether the call may have been sent. When the enclave closes, many calls fail
+   * with the same reason, so each call gets its own error.
    */
   #mark(thrown: unknown, isSent: boolean): unknown {
     const { isOver, reason } = this.#life
@@ -249,7 +262,8 @@ export class CallEnclave implements Enclave {
   }
 
   async #askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
-    // A layer that encrypts the answer sets it to false.
+    // A layer that encrypts the answer sets `encryptOutput` to false. If it is still true, no layer
+    // encrypts.
     if (call.encryptOutput)
       throw new EnclaveError('encryptOutput is true, but no plugin of the stack encrypts', {
         code: 'ENCRYPTION',

@@ -4,8 +4,8 @@ import { withBytes } from 'sluice/plugins/confidential-http'
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 
 /**
- * Builds the headers of a request: the lines of each, by its name as the caller first wrote it.
- * Headers that a layer set replace the lines of their name.
+ * Builds the headers of a request: the lines of each header, by name. Each name keeps the spelling
+ * that the caller used first. A header that a layer has set replaces all lines of the same name.
  */
 export function writeHeaders(
   { method, url, headers, multiHeaders }: ConfidentialCall,
@@ -29,7 +29,10 @@ export function writeHeaders(
   return new Map([...byName.values()].map(({ name, values }) => [name, values]))
 }
 
-/** Encodes a value as UTF-8. Node writes each character of a header as one byte. */
+/**
+ * Encodes a value as UTF-8, one character per byte, because Node writes each character of a header
+ * as one byte.
+ */
 function toBytes(value: string): string {
   return isASCII(value) ? value : withBytes(value, bytes => bytes.toString('latin1'))
 }
@@ -38,7 +41,7 @@ function isASCII(value: string): boolean {
   return Buffer.byteLength(value) === value.length
 }
 
-/** Groups raw header lines by their canonical names, and decodes those that are UTF-8. */
+/** Groups raw header lines by their canonical names. Decodes values that are valid UTF-8. */
 export function readHeaderLines(raw: readonly string[]): Map<string, readonly string[]> {
   const lines = new Map<string, string[]>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -59,12 +62,12 @@ function fromBytes(value: string): string {
   }
 }
 
-/** `content-TYPE` becomes `Content-Type`. */
+/** Converts a name to its canonical form: `content-TYPE` becomes `Content-Type`. */
 function canonicalName(name: string): string {
   return name.toLowerCase().replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
 }
 
-/** True if the caller gave the header with this name, in lower case. */
+/** Tells whether the request has the header. `name` must be in lower case. */
 export function hasHeader({ headers, multiHeaders }: ConfidentialCall, name: string): boolean {
   return headers.has(name) || [...multiHeaders.keys()].some(each => each.toLowerCase() === name)
 }

@@ -19,7 +19,7 @@ import { connect as connectTLS, createSecureContext, type SecureContext } from '
 import { createGunzip } from 'node:zlib'
 import { hasHeader, readHeaderLines, writeHeaders } from './header-lines.js'
 
-/** The errors for the platform's codes. The first match counts. */
+/** The error for each error code of the platform. The first matching row applies. */
 const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /CERT|SSL|TLS|SIGNATURE|ISSUER|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|^EPROTO$|^CRL_|^HOSTNAME_/,
@@ -46,8 +46,8 @@ const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
 ]
 
 /**
- * Converts the error of a failed request. Quotes only its code, because its message may repeat what
- * was sent.
+ * Converts the error of a failed request. Quotes only the code of the error, because its message
+ * may repeat parts of the request.
  */
 export function toUpstreamError(thrown: unknown): EnclaveError {
   if (isStreamsError(thrown)) return thrown as EnclaveError
@@ -66,7 +66,10 @@ export function upstreamAnswerError(message: string): EnclaveError {
   return new EnclaveError(message, { code: 'UPSTREAM_ANSWER' })
 }
 
-/** An AggregateError holds one error for each address of the host. */
+/**
+ * Lists the codes of an error. An AggregateError has one error for each address of the host, so
+ * their codes come first.
+ */
 function codesOf(thrown: unknown): readonly string[] {
   const { code, errors = [] } = thrown as { code?: unknown; errors?: readonly unknown[] }
   const each = errors.map(error => (error as { code?: unknown }).code)
@@ -76,21 +79,21 @@ function codesOf(thrown: unknown): readonly string[] {
 const MAX_RESPONSE_BYTES = 1_024_000
 const MAX_HEADER_BYTES = 65_536
 const MAX_HEADER_LINES = 2000
-/** Bytes that are read from a connection at a time. */
+/** The size in bytes of the buffer that each connection is read into. */
 const READ_BYTES = 65_536
 
 /**
- * The enclave's wire: sends one request on its own connection, to an address that the rules allow,
- * and verifies the server's certificate. Does not follow redirects. Calls `call.onConnected` when
- * it is connected, before any byte of the request leaves. Rejects with EnclaveError, or with the
- * reason of `call.signal`.
+ * The enclave's wire. Opens a connection for one request, to an address that the rules allow, and
+ * verifies the server's certificate. Calls `call.onConnected` once it is connected, before any byte
+ * of the request leaves. Does not follow redirects. Rejects with EnclaveError, or with the reason
+ * of `call.signal`.
  */
 export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialReply> {
-  // A caller that asks for an encoding decodes the body itself, and ranges count the bytes of the
-  // plain body.
+  // If the caller asks for an encoding, the caller decodes the body itself. If it asks for a range,
+  // the range counts bytes of the plain body.
   const acceptsGzip =
     call.method !== 'HEAD' && !hasHeader(call, 'accept-encoding') && !hasHeader(call, 'range')
-  /** What holds bytes of the request or of the answer. */
+  /** The memory that contains bytes of the request or of the answer. It is wiped at the end. */
   const memory: Uint8Array[] = []
   try {
     call.signal.throwIfAborted()
@@ -103,7 +106,7 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
     }
     const isGzip = acceptsGzip && answer.headers['content-encoding']?.toLowerCase() === 'gzip'
     const multiHeaders = readHeaderLines(answer.rawHeaders)
-    // They describe the compressed body.
+    // These headers describe the compressed body, so the answer must not keep them.
     if (isGzip) for (const name of ['Content-Encoding', 'Content-Length']) multiHeaders.delete(name)
     const maxBytes = call.connection.maxResponseBytes ?? MAX_RESPONSE_BYTES
     const body = await readBody(answer, isGzip, maxBytes)
@@ -120,7 +123,7 @@ function wrongHead({
   headers,
   rawHeaders,
 }: IncomingMessage): string | undefined {
-  // Informational statuses precede an answer.
+  // Informational statuses only precede an answer, so none of them is the answer.
   if (status < 200) return `with the status ${status}, which ends no request`
   if ([301, 302, 303, 307, 308].includes(status) && headers.location !== undefined)
     return `${status}: redirects are not followed`
@@ -130,8 +133,8 @@ function wrongHead({
 }
 
 /**
- * Sends the request once it is connected. What is written before would be kept by Node, in memory
- * that nobody wipes.
+ * Connects, then sends the request. If the request were written before, Node would keep its bytes
+ * in memory that nobody wipes.
  */
 async function send(
   call: ConfidentialCall,
@@ -171,7 +174,7 @@ function connect(
     const bytes = Buffer.allocUnsafeSlow(size)
     buffer.copy(bytes, 0, 0, size)
     memory.push(bytes)
-    // The parser of answers listens.
+    // The HTTP parser listens to this event.
     socket.emit('data', bytes)
     return true
   }
@@ -181,7 +184,7 @@ function connect(
     port: Number(port || (isTLS ? 443 : 80)),
     lookup: lookupAllowed(mayConnect),
     noDelay: true,
-    // Without a buffer of ours Node reads into memory that it frees as it is.
+    // Without this buffer, Node would read into its own memory and free it without wiping it.
     onread: { buffer, callback: receive },
   }
   return new Promise((resolve, reject) => {
@@ -189,15 +192,15 @@ function connect(
       ? connectTLS({
           ...options,
           ALPNProtocols: ['http/1.1'],
-          // An address is no name that a server can be asked for.
+          // TLS does not allow an address as a server name.
           servername: isIP(host) === 0 ? host : '',
-          // An environment variable can change the default.
+          // The default is not enough, because an environment variable can change it.
           rejectUnauthorized: true,
           secureContext: contextOf(ca),
         })
       : connectTCP(options)
     const forget = onAbort(signal, () => socket.destroy(asError(signal.reason)))
-    // Once connected, the request hears of it as well.
+    // After the connection is open, the HTTP request also listens for errors of the socket.
     socket.on('error', reject)
     socket.once('close', () => {
       forget()
@@ -211,8 +214,9 @@ function connect(
 }
 
 /**
- * Has a socket write text from memory that is wiped as soon as it is written. Node itself encodes
- * text, and what was written in a row, into memory that it frees as it is.
+ * Makes a socket write text from memory that is wiped as soon as the text is written. By default,
+ * Node encodes text into its own memory, and frees this memory without wiping it. Node also joins
+ * successive writes in such memory, so `cork` is disabled.
  */
 function wipeWrites(socket: Socket): Socket {
   const write = socket.write.bind(socket) as (
@@ -235,7 +239,7 @@ function wipeWrites(socket: Socket): Socket {
   return Object.assign(socket, { write: writeOwn, cork: () => undefined })
 }
 
-/** Sends one request on a connection. Resolves with the head of its answer. */
+/** Sends one request on a connection. Resolves when the head of the answer has arrived. */
 function exchange(
   { method, url, signal }: ConfidentialCall,
   socket: Socket,
@@ -250,11 +254,12 @@ function exchange(
       createConnection: () => socket,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
-    // `maxHeaderSize` bounds the headers; Node would silently drop those beyond a count.
+    // `maxHeaderSize` limits the headers. Without this line, Node would silently drop headers
+    // beyond a certain number.
     request.maxHeadersCount = 0
     request.on('error', reject)
     request.on('response', answer => {
-      // The request knows why the body was cut off, the answer does not.
+      // Only the request reports why the body was cut off, so its error is passed to the answer.
       request.on('error', error => answer.destroy(error))
       resolve(answer)
     })
@@ -262,25 +267,27 @@ function exchange(
       upgraded.destroy()
       reject(upstreamAnswerError('the external server wants another protocol'))
     })
-    // Not an option of the request, because NODE_DEBUG=http prints the options.
+    // The headers are not passed as an option, because NODE_DEBUG=http prints the options of a
+    // request.
     for (const [name, values] of headers) request.setHeader(name, values)
     request.end(body)
   })
 }
 
 /**
- * SSL_OP_CLEANSE_PLAINTEXT: OpenSSL zeroes what it has decrypted once that was read. Node has no
- * name for it.
+ * The value of SSL_OP_CLEANSE_PLAINTEXT, for which Node has no constant. With it, OpenSSL zeroes
+ * decrypted bytes once they were read.
  */
 const secureOptions = 2
-/** Stands for the roots of the platform. */
+/** Stands for the root certificates of the platform. */
 const PLATFORM_ROOTS: readonly string[] = []
 
 const contexts = new WeakMap<readonly string[], SecureContext>()
 
 /**
- * What trusts these root certificates alone, or else those of the platform. It has no state of a
- * connection.
+ * Returns a TLS context that trusts only these root certificates. Without an argument, it trusts
+ * the root certificates of the platform. A context has no state of any connection, so connections
+ * can share it.
  */
 function contextOf(ca: readonly string[] = PLATFORM_ROOTS): SecureContext {
   const context =
@@ -290,7 +297,10 @@ function contextOf(ca: readonly string[] = PLATFORM_ROOTS): SecureContext {
   return context
 }
 
-/** Resolves a host as the platform does, and drops the addresses that are not allowed. */
+/**
+ * Makes a lookup function that resolves a host as the platform does, and drops addresses that are
+ * not allowed.
+ */
 function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): LookupFunction {
   return function lookUp(hostname, options, done) {
     const all: LookupAllOptions = { ...(options as LookupAllOptions), all: true }
@@ -332,7 +342,7 @@ async function readBody(
       chunks.push(chunk)
     }
   } catch (error) {
-    // An empty compressed body may have no bytes at all.
+    // A compressed body that is empty may have no bytes at all, which gunzip rejects.
     if (!isEmpty || !answer.complete) throw error
   } finally {
     answer.destroy()

@@ -2,8 +2,8 @@ import { onAbort } from 'sluice/core'
 import { Rejection } from './protocol.js'
 
 /**
- * A budget that refills at a steady rate. It may be overspent: then it takes longer to be positive
- * again.
+ * A budget that refills at a steady rate. It may be overspent: then it takes longer to become
+ * positive again.
  */
 export class TokenBucket {
   readonly #perSecond: number
@@ -21,9 +21,9 @@ export class TokenBucket {
     this.#updatedAt = now()
   }
 
-  /** Milliseconds until the bucket holds the amount; 0 if it does. */
+  /** Milliseconds until the bucket contains the amount; 0 if it already does. */
   msUntil(amount: number): number {
-    // Less than a millisecond would be a timer that comes too early.
+    // Rounded up, because otherwise a timer could fire too early.
     return Math.max(0, Math.ceil(((amount - this.#refill()) / this.#perSecond) * 1000))
   }
 
@@ -44,50 +44,52 @@ export class TokenBucket {
   }
 }
 
-/** Who asks for curve work. */
+/** The connection that asks for curve work. */
 export interface Asker {
-  /** Whether the connection has brought an authentic request before. */
+  /** True if the connection has brought an authentic request before. */
   isProven(): boolean
   /** The address, or the network, of the connection. */
   readonly address: string
-  /** Whether authentic requests have come from that address. */
+  /** True if authentic requests have come from that address. */
   isKnown(): boolean
   /** Aborts when the connection is closed. */
   readonly signal: AbortSignal
 }
 
-/**
- * How many pieces of work a second strangers of one address get, and so many at once after a quiet
- * while.
- */
+/** The most tasks a second, on average, of the strangers of one address. */
 const PER_SECOND = 20
+/** The most tasks that these strangers get at once after a quiet time. */
 const BURST = 40
-/** Callers may be behind the same address, as that of a reverse proxy. */
+/**
+ * Known addresses get this many times more, because several callers may share an address, such as
+ * that of a reverse proxy.
+ */
 const KNOWN_FACTOR = 10
-/** How many pieces of work of strangers wait, of one address and of all. */
+/** The most tasks that may wait for the strangers of one address. */
 const MAX_PER_ADDRESS = 256
+/** The most tasks that may wait for all strangers together. */
 const MAX_WAITING = 1024
-/** How many addresses are remembered. */
+/** Above this number of addresses, idle ones are forgotten. */
 const MAX_LINES = 4096
 
-/** Begins the work of somebody who waits. */
+/** Begins the work of an asker that waits. */
 type Begin = () => void
 
-/** The strangers of an address. */
+/** The strangers of one address. */
 interface Line {
   readonly waiting: Set<Begin>
   readonly bucket: TokenBucket
 }
 
 /**
- * Admits so much work at once. Proven connections come first. Strangers get the rest, one address
- * after the other, at a bounded rate each: they wait rather than being rejected, because who is
- * answered at once asks again at once.
+ * Limits how much work is done at the same time. Proven connections come first. Strangers get the
+ * rest, one address after the other, each address at a limited rate. Strangers wait and are not
+ * rejected at once, because a client that is answered at once asks again at once.
  */
 export class Admission {
   readonly #now: (() => number) | undefined
   readonly #proven = new Set<Begin>()
-  /** By address; the address that was served last comes last. */
+  /** The lines by address. The address that was served last is at the end. */
   readonly #lines = new Map<string, Line>()
   #free: number
   #strangers = 0
@@ -99,8 +101,8 @@ export class Admission {
   }
 
   /**
-   * Resolves when work may begin, with a function to call when it has ended. Rejects with Rejection
-   * where too many wait.
+   * Resolves when work may begin. The result is a function to call when the work has ended. Rejects
+   * with Rejection if too many strangers wait.
    */
   enter({ isProven, isKnown, address, signal }: Asker): Promise<() => void> {
     return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@ import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './ca
 import { type CurveKeys, CurveThreads } from './curve-threads.js'
 import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './protocol.js'
 
-/** The connection that a message came on. */
+/** The connection that a message arrived on. */
 export interface Sender extends Asker {
   /** Marks the connection as one that has brought an authentic request. */
   prove(): void
@@ -32,16 +32,16 @@ export interface AnsweringOptions {
   readonly limits: CallerGuard
   /** Makes evidence for each question for the boot key. */
   readonly attestor?: Attestor | undefined
-  /** Records the requests that are refused before the enclave is asked. */
+  /** Records the requests that are refused before they reach the enclave. */
   readonly refusals?: Refusals | undefined
   readonly log: Log
 }
 
-/** How much evidence is made at once: hardware takes its time. */
+/** The most evidence that is made at the same time. Hardware may take long for it. */
 const MAX_ATTESTING = 2
 const MAX_RUNNING = 256
 
-/** Answers the callers of an enclave, from one start of the enclave to its end. */
+/** Answers the callers of an enclave, from a start of the enclave until it is closed. */
 export class Answering {
   readonly #options: AnsweringOptions
   readonly #startedAt = performance.now()
@@ -58,8 +58,8 @@ export class Answering {
   }
 
   /**
-   * Answers a caller that asks for the boot key. Rejects with Rejection if no sealed answer is
-   * possible.
+   * Answers a caller that asks for the boot key. Rejects with Rejection if a sealed answer is
+   * impossible.
    */
   async bootKey(asker: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     if (!isPublicKey(asker)) throw new Rejection(400, 'the body is not a public key')
@@ -73,8 +73,8 @@ export class Answering {
   }
 
   /**
-   * Carries a request out. If the request could be opened, the answer is sealed to its caller, also
-   * after a failure. Rejects with Rejection otherwise.
+   * Carries a request out. If the request could be opened, the answer is sealed to its caller, even
+   * after a failure. Otherwise rejects with Rejection.
    */
   async request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     const arrivedAt = Date.now()
@@ -98,15 +98,15 @@ export class Answering {
     try {
       if (owner === undefined)
         throw new Rejection(403, 'the enclave does not know this caller', false)
-      // Before the caller's limits: a request that they refuse never is carried out, and who
-      // repeats what it recorded uses none up.
+      // Checked before the caller's limits. So a request that the limits refuse is never carried
+      // out later. An attacker who replays recorded requests does not use up the limits.
       this.#replays.check(name, id, issuedAt)
       sender.prove()
       isAuthentic = true
       leave = limits.enter(name, sealed.byteLength)
       if (this.#running.size >= MAX_RUNNING)
         throw new Rejection(503, 'the enclave is overloaded', false)
-      // A caller with a fast clock gets no more time than from the arrival on.
+      // If the caller's clock is ahead, the time counts from the arrival.
       const startedAt = Math.min(arrivedAt, issuedAt)
       const running = enclave.send(request, { name, owner, startedAt, signal: sender.signal })
       this.#running.add(running)
@@ -128,7 +128,7 @@ export class Answering {
     }
   }
 
-  /** Resolves when no request is carried out any more, and zeroes the boot key. */
+  /** Waits until no request is running, and zeroes the boot key. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#running)
     await this.#threads.close()
@@ -136,8 +136,8 @@ export class Answering {
   }
 
   /**
-   * Records a refused request of a known caller, unless the stack of the enclave has done so, and
-   * logs a rejection.
+   * Logs a rejection. Records a refused request of a known caller, unless the enclave's own plugins
+   * have recorded it.
    */
   #noteFailure({ code, message }: Failure, status: number, caller: string | undefined): void {
     const { refusals, log } = this.#options
@@ -146,7 +146,7 @@ export class Answering {
     if (status !== 200) log.warn?.(`rejected with ${status}: ${message}`, { status })
   }
 
-  /** Presents evidence to a question, a few at once. */
+  /** Makes evidence for a question, a few at a time. */
   async #makeEvidence(nonce: Uint8Array, sender: Sender): Promise<Evidence | undefined> {
     const { attestor, keys } = this.#options
     if (attestor === undefined) return undefined

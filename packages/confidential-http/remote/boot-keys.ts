@@ -5,42 +5,48 @@ import { type AttestationPolicy, checkEvidence } from '../attestation/evidence.j
 import { parseObject } from '../sealed-message.js'
 import { openBootKey, VERSION, versionMismatch } from './protocol.js'
 
-/** A moment by a monotonic clock, and by the wall clock, which runs on while the machine sleeps. */
+/**
+ * A moment by a monotonic clock and by the wall clock. The wall clock also advances while the
+ * machine sleeps.
+ */
 export interface Moment {
   readonly steady: number
   readonly wall: number
 }
 
-/** The key of one start of the enclave. */
+/** The boot key of one start of the enclave. */
 export interface BootKey {
   readonly publicKey: Uint8Array
-  /** Milliseconds since its start, read between the question for its boot key and `answeredAt`. */
+  /**
+   * How long the enclave had been up, in milliseconds. The enclave read this time after the
+   * question for its boot key, and before `answeredAt`.
+   */
   readonly upFor: number
   readonly answeredAt: Moment
-  /** The start of the last exchange that it has answered. */
+  /** When the last exchange began that this boot key has answered. */
   aliveAt: Moment
 }
 
-/** The enclave whose boot keys are asked for. */
+/** The enclave that is asked for its boot keys. */
 export interface PinnedEnclave {
   /** The key that the caller has pinned. */
   readonly publicKey: Uint8Array
   readonly host: string
-  /** What its evidence is held against. @default none is asked for */
+  /** The policy that the enclave's evidence is checked against. @default none is asked for */
   readonly policy?: AttestationPolicy | undefined
 }
 
-/** Asks for the boot key, with the public key that the answer is sealed to. */
+/** Asks for the boot key. `asker` is the public key that the answer is sealed to. */
 export type PostAsker = (asker: Uint8Array, signal: AbortSignal) => Promise<HttpAnswer>
 
-/** The error for an enclave that does not answer with its boot key. */
+/** The error message if an enclave does not answer with its boot key in time. */
 export const NOT_IN_TIME = 'did not answer in time when asked for its boot key: nothing was sent'
 /** Milliseconds to wait for the boot key. */
 const MAX_WAIT = 10_000
 
 /**
  * Caches the boot key of one enclave. All concurrent callers share one question, which is cancelled
- * when none of them waits any more.
+ * once none of them waits for it.
  */
 export class BootKeys {
   readonly #enclave: PinnedEnclave
@@ -56,8 +62,8 @@ export class BootKeys {
   }
 
   /**
-   * Returns the boot key. Asks for it if none is cached, or only the `stale` one. Rejects with
-   * EnclaveError.
+   * Returns the boot key. Asks for it if no boot key is cached, or if the cached one is `stale`.
+   * Rejects with EnclaveError.
    */
   async current(signal: AbortSignal, stale?: BootKey): Promise<BootKey> {
     if (this.#cached !== undefined && this.#cached !== stale) return this.#cached
@@ -144,20 +150,22 @@ export function readBootKey(
   return { publicKey: parseKey('bootKey', bootKey), upFor, evidence }
 }
 
-/** The drift allowed between two clocks, as a share of the measured time. */
+/** The allowed drift between two clocks, as a fraction of the measured time. */
 const MAX_DRIFT = 0.001
 
 /**
- * Returns why a request that was sealed to `before`, and first sent at `sentAt`, may have been
- * carried out although the enclave now has the boot key `next`; undefined if it can't have been, so
- * that it may be sent to `next`. The unsealed rejection of `before` proves nothing. The start of
- * `next` does:
+ * Tells whether a request may have been carried out by an earlier start of the enclave. The request
+ * was sealed to `before` and first sent at `sentAt`; now the enclave has the boot key `next`.
+ * Returns the reason if the request may have been carried out. Returns undefined if that is
+ * impossible, so that the request may be sent to `next`.
+ *
+ * The unsealed rejection of `before` proves nothing. The start of `next` does:
  *
  *     before answers · · before ends · next starts · · request is sent · · next answers
  *
  * Only one enclave at a time has an enclave key. So if `next` was up when the request was sent,
- * `before` was not, and nobody else can open the request. If `next` was up when `before` answered,
- * two enclaves have the key at once, which proves nothing.
+ * `before` was not, and nobody else can open the request. If `next` was already up when `before`
+ * answered, two enclaves have the key at the same time. Then the start of `next` proves nothing.
  */
 export function whyCarriedOut(before: BootKey, next: BootKey, sentAt: Moment): string | undefined {
   const wasUpAt = (time: Moment): boolean =>
@@ -175,8 +183,8 @@ export function moment(): Moment {
 }
 
 /**
- * Milliseconds between two moments. The clocks differ if the machine slept or was set: the greater
- * number counts.
+ * Milliseconds between two moments. The clocks differ if the machine slept or a clock was set.
+ * Returns the greater difference.
  */
 function elapsed(earlier: Moment, later: Moment): number {
   return Math.max(later.steady - earlier.steady, later.wall - earlier.wall)

@@ -22,15 +22,16 @@ import type { OpenAuditLog } from '../audit/audit-log.js'
 import { TokenBucket } from './admission.js'
 import { Rejection } from './protocol.js'
 
-/** The callers of an enclave: by their public keys, the owners whose secrets they use. */
+/** The callers of an enclave: for each public key, the owner whose secrets the caller uses. */
 export interface Callers {
-  /** The owner whose secrets a caller uses; undefined for a stranger. */
+  /** The owner whose secrets a caller uses. Undefined if the key belongs to no caller. */
   ownerOf(key: string): string | undefined
 }
 
 /**
- * The callers of an object, at least one; or of a JSON file, which is read again when it has
- * changed. A file of an empty object says that nobody is a caller any more.
+ * Reads the callers from an object, which must name at least one, or from a JSON file. The file is
+ * read again when it has changed. If the file contains an empty object, nobody is a caller any
+ * more.
  */
 export function createCallers(
   given: { readonly [publicKey: string]: string } | string,
@@ -63,16 +64,16 @@ function readOwners(
   return owners
 }
 
-/** What each caller may ask of an enclave. */
+/** The limits of each caller of an enclave. */
 export interface CallerLimits {
   /**
-   * How many requests a second, on average; after a quiet second, so many at once. @default no
-   * limit
+   * The most requests a second, on average. After a quiet second, this many may come at once.
+   * @default no limit
    */
   readonly requestsPerSecond?: number
-  /** How many requests that are not answered. @default 64 */
+  /** The most requests that are running at the same time. @default 64 */
   readonly requestsAtOnce?: number
-  /** How many bytes of sealed requests and answers a second, on average. @default no limit */
+  /** The most bytes of sealed requests and answers a second, on average. @default no limit */
   readonly bytesPerSecond?: number
 }
 
@@ -82,14 +83,14 @@ const limitRules = {
   bytesPerSecond: optional(number({ min: 0.001 })),
 } satisfies Schema<CallerLimits>
 
-/** Checks the limits, and sets the defaults. */
+/** Checks the limits, and fills in the defaults. */
 export function checkCallerLimits(
   given: CallerLimits | undefined,
 ): CallerLimits & { readonly requestsAtOnce: number } {
   return readOptions('callerLimits', given, limitRules, 'callerLimits.')
 }
 
-/** Milliseconds after which a caller with too many requests under way may look again. */
+/** Milliseconds after which a caller with too many running requests may try again. */
 const LOOK_AGAIN = 100
 
 interface Usage {
@@ -98,7 +99,7 @@ interface Usage {
   atOnce: number
 }
 
-/** Holds each caller to its limits. Callers are known and few, so each is remembered. */
+/** Enforces the limits of each caller. Callers are known and few, so each one is remembered. */
 export class CallerGuard {
   readonly #limits: ReturnType<typeof checkCallerLimits>
   readonly #now: (() => number) | undefined
@@ -110,8 +111,8 @@ export class CallerGuard {
   }
 
   /**
-   * Counts a request of a caller that has so many bytes. Returns a function to call with the size
-   * of the answer. Throws EnclaveError (`RATE_LIMIT`) if the caller has reached a limit.
+   * Counts a request of a caller; `size` is its bytes. Returns a function to call with the size of
+   * the answer. Throws EnclaveError (`RATE_LIMIT`) if the caller has reached a limit.
    */
   enter(caller: string, size: number): (answerBytes: number) => void {
     const { requestsPerSecond, requestsAtOnce, bytesPerSecond } = this.#limits
@@ -151,11 +152,11 @@ function limited(limit: string, retryAfter: number): EnclaveError {
   )
 }
 
-/** The allowed difference of the clocks, and the allowed time on the way, in milliseconds. */
+/** The allowed difference of the clocks together with the time in transit, in milliseconds. */
 export const MAX_SKEW = 30_000
 /**
- * Bounds memory: more requests of a caller within twice MAX_SKEW are rejected. Those of others are
- * not its share.
+ * The most requests of one caller that are remembered, to bound memory. More requests of that
+ * caller within twice MAX_SKEW are rejected. Requests of other callers don't count.
  */
 const MAX_IDS = 100_000
 const WRONG_TIME = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
@@ -163,8 +164,8 @@ const TOO_MANY = `this caller has sent ${MAX_IDS} requests within ${(2 * MAX_SKE
 
 /**
  * Remembers the requests since the enclave's start, so that none is carried out twice. It accepts a
- * request only for a while around the time it was issued, and remembers its id for that while.
- * Requests from before the start can't be opened and do not come here.
+ * request only within MAX_SKEW of the time of issue, and remembers its id until that time is over.
+ * Requests from before the start can't be opened, so they don't come here.
  */
 export class ReplayGuard {
   readonly #now: () => number
@@ -172,33 +173,37 @@ export class ReplayGuard {
     string,
     { readonly caller: string; readonly until: number; readonly issuedAt: number }
   >()
-  /** How many of them are of each caller. */
+  /** How many remembered requests each caller has. */
   readonly #counts = new Map<string, number>()
-  /** Ids of requests issued up to then may have been forgotten. */
+  /** The ids of requests that were issued up to this time may have been forgotten. */
   #forgottenUntil = Number.NEGATIVE_INFINITY
-  /** Requests issued up to then may have been rejected as too old, and not carried out. */
+  /**
+   * Requests that were issued up to this time may have been rejected as too old, and not carried
+   * out.
+   */
   #rejectedUntil = Number.NEGATIVE_INFINITY
 
   constructor(now: () => number = Date.now) {
     this.#now = now
   }
 
-  /** Throws Rejection unless the request may be carried out, which is at most once. */
+  /** Throws Rejection if the request must not be carried out. A request may be carried out once. */
   check(caller: string, id: string, issuedAt: number): void {
     const time = this.#now()
     this.#forget(time)
     const key = `${caller} ${id}`
     if (this.#seen.has(key)) throw new Rejection(409, 'the request was seen before')
     if (issuedAt < time - MAX_SKEW) this.#rejectedUntil = Math.max(this.#rejectedUntil, issuedAt)
-    // Both stay rejected if the clock is set back.
+    // Such requests stay rejected even if the clock is set back.
     const isForgotten = issuedAt <= this.#forgottenUntil
     if (isForgotten || issuedAt <= this.#rejectedUntil)
       throw new Rejection(409, WRONG_TIME, isForgotten)
-    // The same request may be carried out when its time has come.
+    // Not remembered: the same request may be carried out once its time has come.
     if (issuedAt > time + MAX_SKEW) throw new Rejection(409, WRONG_TIME)
     const count = this.#counts.get(caller) ?? 0
     if (count >= MAX_IDS) throw new Rejection(503, TOO_MANY)
-    // It may be issued up to MAX_SKEW from now, and is valid for MAX_SKEW after that.
+    // The request may have been issued up to MAX_SKEW from now, and is valid for MAX_SKEW after
+    // that.
     this.#seen.set(key, { caller, until: time + 2 * MAX_SKEW, issuedAt })
     this.#counts.set(caller, count + 1)
   }
@@ -213,17 +218,17 @@ export class ReplayGuard {
   }
 }
 
-/** Milliseconds in which refusals of one caller for one reason become one record. */
+/** Milliseconds. Refusals of one caller for one reason within this time become one record. */
 const INTERVAL = 10_000
 
 /**
- * Records the requests of known callers that were refused before they reached the stack of the
- * enclave.
+ * Records the requests of known callers that were refused before they reached the enclave's
+ * plugins.
  */
 export class Refusals {
   readonly #records: Pick<OpenAuditLog, 'append'>
   readonly #log: Log
-  /** How many since the last record, by caller and code. */
+  /** How many refusals since the last record, by caller and code. */
   readonly #counts = new Map<string, number>()
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>()
 
@@ -233,7 +238,8 @@ export class Refusals {
   }
 
   /**
-   * The first is recorded at once; those of the next seconds together, as nothing waits for them.
+   * Counts a refusal. The first one is recorded at once. Refusals of the next seconds are recorded
+   * together, because nothing waits for them.
    */
   add(caller: string, code: string): void {
     const key = `${caller} ${code}`
@@ -248,7 +254,7 @@ export class Refusals {
     this.#timers.set(key, timer)
   }
 
-  /** Records the refusals that were counted. */
+  /** Records the refusals that have been counted but not recorded. */
   async end(): Promise<void> {
     for (const timer of this.#timers.values()) clearTimeout(timer)
     this.#timers.clear()

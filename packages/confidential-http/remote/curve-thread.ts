@@ -1,4 +1,4 @@
-// The program of a thread that opens and seals. It answers its tasks in their order.
+// The program of a thread that opens and seals messages. It answers its tasks in order.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type CurveKeys, type CurveTask, runCurveTask } from './curve-threads.js'
 

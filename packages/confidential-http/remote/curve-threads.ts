@@ -5,7 +5,7 @@ import { startWorker } from '../thread/worker.js'
 import { Admission, type Asker } from './admission.js'
 import { openRequest, sealAnswer, sealBootKey } from './protocol.js'
 
-/** A piece of work that takes milliseconds of arithmetic on the curve. */
+/** A task that takes milliseconds of arithmetic on the curve. */
 export type CurveTask =
   | { readonly type: 'seal-boot-key'; readonly json: string; readonly asker: Uint8Array }
   | { readonly type: 'open-request'; readonly sealed: Uint8Array }
@@ -18,12 +18,12 @@ export interface CurveKeys {
   readonly boot: BoxKeys
 }
 
-/** The result of each kind of work. */
+/** The result of each kind of task. */
 export type CurveResult<Task extends CurveTask> = Task extends { type: 'open-request' }
   ? ReturnType<typeof openRequest>
   : Uint8Array
 
-/** Does a piece of work. */
+/** Does a task. */
 export function runCurveTask(task: CurveTask, { enclave, boot }: CurveKeys): unknown {
   switch (task.type) {
     case 'seal-boot-key':
@@ -39,8 +39,8 @@ const MAX_THREADS = 4
 const MEMORY_MB = 64
 
 /**
- * Does the curve work of an enclave beside its event loop: in a thread for each other core, in one
- * at least.
+ * Does the curve work of an enclave in threads, so that its event loop stays free. There are as
+ * many threads as cores less one: at least 1, at most MAX_THREADS.
  */
 export class CurveThreads {
   readonly #admission: Admission
@@ -53,8 +53,8 @@ export class CurveThreads {
   }
 
   /**
-   * Calls `task` when the work may begin. Rejects with Rejection where too many strangers wait, and
-   * with the reason of the asker's signal.
+   * Calls `task` when the work may begin. Rejects with Rejection if too many strangers wait. If the
+   * asker's signal aborts, rejects with its reason.
    */
   async run<Task extends CurveTask>(task: () => Task, asker: Asker): Promise<CurveResult<Task>> {
     const leave = await this.#admission.enter(asker)
@@ -72,8 +72,8 @@ export class CurveThreads {
 }
 
 /**
- * A thread that does one task at a time, and is started again after a crash. Where there can be no
- * thread, the event loop works.
+ * A thread that does one task at a time, and is started again after a crash. If no thread can be
+ * started, the event loop does the task.
  */
 class CurveThread {
   readonly #keys: CurveKeys
@@ -115,7 +115,7 @@ class CurveThread {
     } catch {
       return undefined
     }
-    // The event exit follows.
+    // The event `exit` follows, and rejects the task.
     started.on('error', () => undefined)
     started.on('exit', () => {
       if (this.#worker === started) this.#worker = undefined

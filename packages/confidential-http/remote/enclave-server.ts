@@ -39,35 +39,40 @@ export interface EnclaveServerOptions extends EnclaveSettings {
   /** The enclave's secret key, 64 hexadecimal digits; callers pin its public key. */
   readonly secretKey: string
   /**
-   * The public key of each caller, and the owner whose secrets it uses; or the path of a JSON file
-   * of these, which may be changed while the enclave runs.
+   * The public key of each caller, with the owner whose secrets that caller uses. Or the path of a
+   * JSON file with the same content, which may be changed while the enclave runs.
    */
   readonly callers: { readonly [publicKey: string]: string } | string
-  /** Where it listens; 0 stands for any free port. @default 0 */
+  /** The port that the enclave listens on. With 0, any free port is used. @default 0 */
   readonly port?: number
   /** @default '127.0.0.1' */
   readonly host?: string
-  /** The largest number of connections; of more, unproven ones are closed. @default 1024 */
+  /**
+   * The most connections. Above that, the enclave closes connections that have not brought an
+   * authentic request. @default 1024
+   */
   readonly maxConnections?: number
   /**
-   * The largest number of connections from one address, or one IPv6 network of 64 bits. Behind a
-   * reverse proxy all connections come from its address, so allow it as many as `maxConnections`.
+   * The most connections from one address, or from one IPv6 network of 64 bits. Behind a reverse
+   * proxy all connections come from the address of the proxy. Then set this to `maxConnections`.
    * @default 256, or `maxConnections` if that is less
    */
   readonly maxConnectionsPerAddress?: number
-  /** What each caller may ask. @default 64 requests at once */
+  /** The limits of each caller's requests. @default 64 requests at once */
   readonly callerLimits?: CallerLimits
-  /** Makes evidence of what the enclave runs, for callers that ask for it. @default none */
+  /**
+   * Makes evidence of the code that the enclave runs, for callers that ask for it. @default none
+   */
   readonly attestor?: Attestor
-  /** Records each request in a file, whatever the stack. @default no record */
+  /** Records each request in a file, whichever plugins the stack has. @default no record */
   readonly audit?: AuditLogOptions
   /**
-   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No
-   * request waits for it.
+   * When the enclave's thread is replaced by a new one, because its memory may still contain
+   * secrets. No request waits for the replacement.
    * @default after 10000 requests, and after a quiet minute
    */
   readonly renewAfter?: RenewAfter
-  /** Receives the enclave's log. No line holds a secret. */
+  /** Receives the enclave's log. No line contains a secret. */
   readonly log?: Log
 }
 
@@ -92,13 +97,14 @@ export interface EnclaveServer extends AsyncDisposable {
   readonly url: string
   /** The key that callers pin: 64 hexadecimal digits. */
   readonly publicKey: string
-  /** Ends every request and connection, and the server. Idempotent. */
+  /** Ends every request, closes every connection, and stops the server. Idempotent. */
   close(): Promise<void>
 }
 
 /**
- * Runs an enclave for remote callers. Requests arrive sealed to its boot key and answers leave
- * sealed to the caller's, so plain HTTP suffices. Rejects unknown callers and replayed requests.
+ * Runs an enclave for remote callers. Requests arrive sealed to the enclave's boot key, and answers
+ * are sealed to a key of the caller, so plain HTTP suffices. Rejects unknown callers and replayed
+ * requests.
  */
 export async function startEnclaveServer(given: EnclaveServerOptions): Promise<EnclaveServer> {
   const options = readOptions('startEnclaveServer', given, rules)
@@ -110,7 +116,7 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     options.maxConnectionsPerAddress ?? Math.min(256, maxConnections),
     { min: 1, max: maxConnections },
   )
-  // A body grows in base64, and the envelope needs room.
+  // A body becomes longer in base64, and the envelope needs room.
   const maxSealedBytes = 2 * (options.limits?.maxRequestBytes ?? 125_000) + 65_536
   const settings = {
     callerSecretKey: secretKey,
@@ -154,19 +160,19 @@ function checkAttestor(field: string, given: unknown): Attestor {
   )
 }
 
-/** The limit of the heap of the enclave's thread. Bodies are not on it. */
+/** The limit of the heap of the enclave's thread, in megabytes. Bodies are not on the heap. */
 const MEMORY_MB = 512
 /**
- * Milliseconds beyond its timeout after which a request shows that the thread hangs: many may have
- * come at once.
+ * Milliseconds that a request may take beyond its timeout before the thread counts as hung. The
+ * margin is long, because many requests may have arrived at once.
  */
 const GRACE = 15_000
-/** These would show secrets, or preload what could. */
+/** Variables that the thread does not get. They would show secrets, or preload code that could. */
 const DROPPED = /^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE|V8_COVERAGE)$/
 
 /**
- * Starts the thread of an enclave. It alone has the secrets: the process that listens passes calls
- * on to it.
+ * Starts the thread of an enclave. Only this thread has the secrets; the thread that listens passes
+ * calls on to it.
  */
 function startEnclaveThread(
   settings: EnclaveSettings,
@@ -180,11 +186,11 @@ function startEnclaveThread(
   return new RenewedThread({ file, settings, memoryMb: MEMORY_MB, env, log }, renewAfter)
 }
 
-/** The lowest layer of the process that listens: the layers below run in the thread. */
+/** The lowest layer in the thread that listens. The layers below it run in the enclave's thread. */
 function inThread(thread: RenewedThread, { limits = {} }: EnclaveSettings): EnclavePlugin {
   const { maxTimeout = 10_000, defaultTimeout = Math.min(5000, maxTimeout) } = limits
   async function carryOut(call: ConfidentialCall): Promise<ConfidentialReply> {
-    // Layers above have set no headers and no rules.
+    // The layers above have set no headers and no rules.
     const { headers, signal, released, policies, connection, onConnected, scope, ...fields } = call
     const timeout = Math.min(call.timeout ?? defaultTimeout, maxTimeout) + GRACE
     const options = { signal, awaitsOutcome: true, onConnected }

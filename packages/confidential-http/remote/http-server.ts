@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
 import type { Sender } from './answering.js'
 
-/** Milliseconds for the headers of a request to arrive, counted from the connection on. */
+/** Milliseconds, from the connection on, within which the headers of a request must arrive. */
 const HEAD_TIMEOUT = 5000
-/** Milliseconds for a whole request to arrive. */
+/** Milliseconds within which a whole request must arrive. */
 const REQUEST_TIMEOUT = 10_000
 
-/** Where a server listens. */
+/** A server that listens. */
 export interface Listening {
-  /** `http://HOST:PORT`. */
+  /** The server's URL: `http://HOST:PORT`. */
   readonly url: string
-  /** Ends every connection, and the server. */
+  /** Closes every connection, and stops the server. */
   end(): Promise<void>
 }
 
@@ -24,11 +24,17 @@ export interface Place {
 /** The limits of a server's connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number
-  /** From one address, or one IPv6 network of 64 bits, the usual size of one customer's network. */
+  /**
+   * The most from one address, or from one IPv6 network of 64 bits, the usual size of a customer's
+   * network.
+   */
   readonly maxConnectionsPerAddress: number
 }
 
-/** Starts an HTTP server with bounded connections. `serve` answers each request, and does not reject. */
+/**
+ * Starts an HTTP server with a bounded number of connections. `serve` answers each request, and
+ * must not reject.
+ */
 export async function startServer(
   { host, port }: Place,
   limits: ConnectionLimits,
@@ -63,22 +69,23 @@ export async function startServer(
   }
 }
 
-/** The number of addresses to remember that authentic requests came from. */
+/** How many addresses of authentic requests are remembered. */
 const MAX_KNOWN = 1024
 
 /**
- * Bounds the connections of a server so that other clients can't keep callers out. Of too many connections it closes one that never
- * brought an authentic request: the oldest of the address that has most of them. Addresses that authentic requests came from
- * lose a connection only if no other address has one.
+ * Bounds the connections of a server so that other clients can't keep callers out. Above a limit,
+ * it closes a connection that never brought an authentic request. It picks the oldest one of the
+ * address that has most of them. Addresses of authentic requests lose a connection to the overall
+ * limit only if no other address has an unproven connection.
  */
 export class Connections {
   readonly #limits: ConnectionLimits
   /** The open connections of each address, the oldest first. */
   readonly #open = new Map<string, Set<Socket>>()
   readonly #proven = new WeakSet<Socket>()
-  /** Addresses that authentic requests came from, the latest last. */
+  /** Addresses that sent authentic requests, the latest last. */
   readonly #known = new Set<string>()
-  /** A closed socket has no address any more. */
+  /** The address of each socket. A closed socket no longer has its address. */
   readonly #addresses = new WeakMap<Socket, string>()
   #total = 0
 
@@ -87,7 +94,7 @@ export class Connections {
     server.on('connection', socket => this.#add(socket))
   }
 
-  /** What is known of a connection that has brought a request. */
+  /** The facts about a connection that has brought a request. */
   senderOf(socket: Socket, signal: AbortSignal): Sender {
     const address = this.#addressOf(socket)
     return {
@@ -118,7 +125,7 @@ export class Connections {
     socket.on('close', () => this.#forget(socket))
     const excess = this.#findExcess(address)
     if (excess === undefined) return
-    // It stops counting at once: its `close` event comes later.
+    // Not counted from now on, because its `close` event comes later.
     this.#forget(excess)
     excess.destroy()
   }
@@ -139,7 +146,10 @@ export class Connections {
     return this.#largest(false)[0] ?? this.#largest(true)[0]
   }
 
-  /** The unproven connections of the address that has most of them. */
+  /**
+   * The unproven connections of the address that has most of them. Looks only at known addresses,
+   * or only at unknown ones.
+   */
   #largest(isKnown: boolean): readonly Socket[] {
     const unproven = [...this.#open.keys()]
       .filter(address => this.#known.has(address) === isKnown)
@@ -156,7 +166,10 @@ export class Connections {
   }
 }
 
-/** An IPv4 address, also one embedded in IPv6; the first 64 bits of any other IPv6 address. */
+/**
+ * The network of an address. For IPv4, also embedded in IPv6: the IPv4 address. For any other IPv6
+ * address: its first 64 bits.
+ */
 export function networkOf(address = ''): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

@@ -67,8 +67,9 @@ export async function listen(
 }
 
 /**
- * Reads a posted body. Drops the bytes of one that is longer than `maxBytes`, but still reads as
- * much as callers of this library may send, so that they receive the rejection.
+ * Reads a posted body. If it is longer than `maxBytes`, its bytes are dropped. The server still
+ * reads bodies up to the length that callers of this library may send, so that these callers
+ * receive the rejection.
  */
 function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

@@ -16,34 +16,38 @@ import type { ServerResponse } from 'node:http'
  * enclave has two key pairs: the enclave key, whose public key callers pin, and a boot key, made at
  * each start and never stored.
  *
- *   POST /v2/boot-key   asker: the public key of a pair that the caller made for this question (32 bytes)
- *     answer            box from the enclave key to asker of: 'K' ‖ JSON { version, bootKey, upFor, evidence? }
+ *   POST /v2/boot-key   asker (32 bytes): the public key of a pair that the caller made for this
+ *                       question
+ *     answer            box from the enclave key to asker of:
+ *                         'K' ‖ JSON { version, bootKey, upFor, evidence? }
  *   POST /v2/requests   boot key (32 bytes) ‖ sealed box to the boot key of:
- *                         the caller's public key (32 bytes) ‖ box from the caller to the boot key of: 'Q' ‖ JSON
- *                         { version, enclave, id, issuedAt, replyTo, request }
- *     answer            box from the boot key to replyTo of: 'A' ‖ JSON { id, response } or { id, failure }
+ *                         the caller's public key (32 bytes) ‖
+ *                         box from the caller to the boot key of:
+ *                           'Q' ‖ JSON { version, enclave, id, issuedAt, replyTo, request }
+ *     answer            box from the boot key to replyTo of:
+ *                         'A' ‖ JSON { id, response } or { id, failure }
  *
- * Keys and ids are hexadecimal digits in JSON. `issuedAt` is milliseconds of Unix time, `upFor` the
- * milliseconds since the enclave's start by a clock that never goes back. `replyTo` is the public
- * key of a pair made for this one request.
+ * Keys and ids are hexadecimal digits in JSON. `issuedAt` is milliseconds of Unix time. `upFor` is
+ * the milliseconds since the enclave's start, by a clock that never goes back. `replyTo` is the
+ * public key of a pair made for this one request.
  *
  * Security properties:
- * - Only the holder of the enclave key can answer a question for the boot key, and an answer opens
- *   only for its own question, so a replayed answer opens for nobody. The enclave key authenticates
- *   boot keys and nothing else.
- * - Evidence, { format, bytes in base64 }, holds a hash of the enclave key, the boot key and the
- *   asker (attestation/evidence.ts): an earlier one, or that of another enclave, is none for this
- *   question.
+ * - Only the holder of the enclave key can answer a question for the boot key. An answer opens only
+ *   for its own question, so nobody can open a replayed answer. The enclave key authenticates boot
+ *   keys and nothing else.
+ * - Evidence, { format, bytes in base64 }, contains a hash of the enclave key, the boot key and the
+ *   asker (attestation/evidence.ts). So earlier evidence, or evidence of another enclave, is not
+ *   valid for this question.
  * - A request opens only at one start of one enclave. After a restart nobody can open a recorded
- *   request, with whatever other keys; nor can another enclave with the same enclave key. So a
- *   replay can only reach the start that the request was made for, which remembers its id
- *   (`ReplayGuard`).
- * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present
- *   another's boot key as its own, and forward its requests to the other.
- * - The sealed box hides the caller, the box inside authenticates it. The first letter keeps boxes
- *   of different kinds apart, because two parties share one key for both directions.
- * - Anybody can forge an unsealed rejection. It never makes a caller believe that nothing was
- *   carried out: see boot-keys.ts for 410, the only one that a caller acts upon.
+ *   request, even with all other keys. Another enclave with the same enclave key can't open it
+ *   either. So a replay can only reach the start that the request was made for, and that start
+ *   remembers the id of the request (`ReplayGuard`).
+ * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present another
+ *   enclave's boot key as its own, and forward its requests to that enclave.
+ * - The sealed box hides the caller, and the box inside authenticates the caller. The first letter
+ *   distinguishes the kinds of boxes, because two parties share one key for both directions.
+ * - Anybody can forge an unsealed rejection. Such a rejection never makes a caller believe that
+ *   nothing was carried out. A caller acts only upon 410: see boot-keys.ts.
  */
 
 /** The version of the protocol. */
@@ -55,23 +59,27 @@ export const BOOT_KEY_PATH = '/v2/boot-key'
 /** The path for requests. */
 export const REQUEST_PATH = '/v2/requests'
 
-/** The longest request that a caller sends; an enclave may accept less. */
+/** The longest request that a caller sends. An enclave may have a lower limit. */
 export const MAX_SEALED_BYTES = 4_194_304
 
 /** The length of a key, in bytes. */
 export const KEY_BYTES = 32
 
-/** The length of a request of no JSON: three keys, a nonce, two tags and a letter. */
+/** The length of a request with empty JSON: three keys, a nonce, two tags and a letter. */
 export const MIN_SEALED_BYTES: number = 3 * KEY_BYTES + 24 + 2 * 16 + 1
 
-// The kinds of boxes: the answer with a boot key (K), a request (Q), an answer to it (A).
+// The kinds of boxes: the answer with a boot key (K), a request (Q), and the answer to a request
+// (A).
 
 /** Seals a boot key's JSON to the asker. */
 export function sealBootKey(json: string, asker: Uint8Array, enclave: BoxKeys): Uint8Array {
   return boxJSON('K', json, asker, enclave)
 }
 
-/** Opens a boot key's JSON; undefined if it is not from this enclave key to this asker. */
+/**
+ * Opens a boot key's JSON. Returns undefined if the answer is not from this enclave key to this
+ * asker.
+ */
 export function openBootKey(
   answer: Uint8Array,
   enclave: Uint8Array,
@@ -90,7 +98,10 @@ export function isFor(sealed: Uint8Array, boot: BoxKeys): boolean {
   return isSealedTo(sealed, boot)
 }
 
-/** Opens a request and identifies its caller; undefined if it was not sealed to this boot key. */
+/**
+ * Opens a request and identifies its caller. Returns undefined if the request was not sealed to
+ * this boot key.
+ */
 export function openRequest(
   sealed: Uint8Array,
   boot: BoxKeys,
@@ -104,7 +115,9 @@ export function sealAnswer(json: string, replyTo: Uint8Array, boot: BoxKeys): Ui
   return boxJSON('A', json, replyTo, boot)
 }
 
-/** Opens an answer's JSON; undefined if it is not from this boot key to this key. */
+/**
+ * Opens an answer's JSON. Returns undefined if the answer is not from this boot key to this key.
+ */
 export function openAnswer(
   answer: Uint8Array,
   bootKey: Uint8Array,
@@ -121,9 +134,9 @@ export interface Envelope {
   readonly request: unknown
 }
 
-/** An envelope of this caller. */
+/** An envelope that this caller makes. */
 export interface NewEnvelope extends Envelope {
-  /** The enclave's public key, pinned. */
+  /** The enclave's public key, which the caller has pinned. */
   readonly enclave: Uint8Array
   readonly request: ConfidentialHTTPRequestMessage
 }
@@ -131,7 +144,7 @@ export interface NewEnvelope extends Envelope {
 /** Writes an envelope as JSON. */
 export function writeEnvelope({ enclave, id, issuedAt, replyTo, request }: NewEnvelope): string {
   const { body, ...others } = request.request
-  // JSON has no undefined: a request without a body has no field `body`.
+  // JSON has no undefined, so a request without a body has no field `body`.
   const inner = { ...others, ...(body.case === undefined ? {} : { body }) }
   return toJSON({
     version: VERSION,
@@ -143,7 +156,7 @@ export function writeEnvelope({ enclave, id, issuedAt, replyTo, request }: NewEn
   })
 }
 
-/** Reads an envelope sealed for the enclave with this public key. Throws Rejection. */
+/** Reads an envelope that is sealed for the enclave with this public key. Throws Rejection. */
 export function readEnvelope(json: string, publicKey: string): Envelope {
   const envelope = parseObject(json)
   if (envelope === undefined) throw new Rejection(400, 'the request is not JSON')
@@ -161,8 +174,8 @@ export function readEnvelope(json: string, publicKey: string): Envelope {
 }
 
 /**
- * Rejects a request. It is sealed to the caller if the request could be opened, and sent unsealed
- * otherwise.
+ * The rejection of a request. If the request could be opened, the rejection is sealed to the
+ * caller; otherwise it is sent unsealed.
  */
 export class Rejection extends Error {
   readonly status: number
@@ -184,14 +197,14 @@ export function sendRejection(response: ServerResponse, { status, message }: Rej
     .end(`${message}\n`)
 }
 
-/** Makes the rejection of a caller of an older version. */
+/** Makes the rejection for a caller of an older version. */
 export function rejectVersion(): Rejection {
   return new Rejection(426, `the caller is of an older version: this enclave speaks ${VERSION}`)
 }
 
 /**
- * Reads the enclave's version from a rejection of this caller's version; undefined for other
- * answers. The answer is not sealed, so only a number is quoted.
+ * Explains a rejection of this caller's version, with the version of the enclave. Undefined for
+ * other answers. The answer is not sealed, so only a number from it is quoted.
  */
 export function versionMismatch({ status, body }: HttpAnswer): string | undefined {
   if (status !== 426) return undefined

@@ -36,12 +36,12 @@ export interface RemoteSettings {
   readonly enclavePublicKey: string
   /** The caller's secret key. */
   readonly callerSecretKey: string
-  /** What the enclave's evidence is held against. @default none is asked for */
+  /** The policy that the enclave's evidence is checked against. @default none is asked for */
   readonly attestation?: PolicySettings
 }
 
 const MAX_ANSWER_BYTES = 16_777_216
-/** Milliseconds to wait for the enclave beyond the request's timeout. */
+/** Milliseconds beyond the request's timeout for which the caller waits for the enclave. */
 const GRACE = 400
 
 /** One request to the enclave. */
@@ -49,7 +49,7 @@ interface Exchange {
   readonly json: string
   readonly replyTo: BoxKeys
   readonly signal: AbortSignal
-  /** Whether bytes of it may have left. */
+  /** True if bytes of the request may have been sent. */
   hasLeft: boolean
 }
 
@@ -79,7 +79,7 @@ export class RemoteEnclave {
     )
   }
 
-  /** Makes a request. Its error says whether the request may have been carried out. */
+  /** Makes a request. The error says whether the request may have been carried out. */
   async ask(
     request: ConfidentialHTTPRequestMessage,
     { startedAt: issuedAt, signal }: Pick<Facts, 'startedAt' | 'signal'>,
@@ -114,8 +114,8 @@ export class RemoteEnclave {
   }
 
   /**
-   * Sends the request, and once more to the next boot key if the enclave was restarted before it
-   * could carry the request out.
+   * Sends the request. If the enclave was restarted before it could carry the request out, sends it
+   * once more to the next boot key.
    */
   async #exchange(exchange: Exchange): Promise<string> {
     const { signal } = exchange
@@ -135,8 +135,8 @@ export class RemoteEnclave {
   }
 
   /**
-   * Returns the JSON of the answer; undefined if the answer says that the boot key is no longer
-   * valid.
+   * Sends the request to one boot key, and returns the JSON of the answer. Returns undefined if the
+   * enclave answers that the boot key is no longer valid.
    */
   async #send(exchange: Exchange, boot: BootKey): Promise<string | undefined> {
     const host = this.#host
@@ -160,7 +160,7 @@ export class RemoteEnclave {
         throw thrown
       }
     }
-    // The same bytes can be sent again: the enclave carries no request out twice.
+    // Sending the same bytes again is safe: the enclave carries no request out twice.
     const answer = await tryTwice(postOnce, signal)
     const opened = openAnswer(answer.body, boot.publicKey, replyTo)
     if (opened !== undefined && sentAt.steady > boot.aliveAt.steady) boot.aliveAt = sentAt
@@ -184,7 +184,10 @@ export class RemoteEnclave {
   }
 }
 
-/** Tries again after a network failure, because an idle connection may have been closed. */
+/**
+ * Does `work`, and tries once more after a network failure, because the server may have closed an
+ * idle connection.
+ */
 async function tryTwice<Value>(work: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
   try {
     return await work()
@@ -195,8 +198,8 @@ async function tryTwice<Value>(work: () => Promise<Value>, signal: AbortSignal):
 }
 
 /**
- * True if no connection was made, so that nothing was sent. fetch reports the reason in the causes
- * of its error.
+ * True if no connection was made, so nothing was sent. fetch reports the reason in the causes of
+ * its error.
  */
 function isUnconnected(thrown: unknown): boolean {
   if (typeof thrown !== 'object' || thrown === null) return false
@@ -213,7 +216,7 @@ function isUnconnected(thrown: unknown): boolean {
   }
   if (syscall === 'connect' || syscall === 'getaddrinfo' || code === 'UND_ERR_CONNECT_TIMEOUT')
     return true
-  // There is one error for each address of the host.
+  // The error has an entry for each address of the host.
   return errors.length > 0 ? errors.every(isUnconnected) : isUnconnected(cause)
 }
 

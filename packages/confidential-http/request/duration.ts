@@ -2,7 +2,7 @@ import { ValidationError } from 'sluice/core'
 import { type Field, nameKind, readMessage } from './fields.js'
 import { type DurationMessage, TYPE_NAMES } from './message.js'
 
-/** In nanoseconds. */
+/** One second in nanoseconds. */
 export const SECOND: bigint = 1_000_000_000n
 const MAX_SECONDS = 315_576_000_000n
 
@@ -12,8 +12,8 @@ const UNITS = { ms: 1_000_000n, s: SECOND, m: 60n * SECOND } as const
 const SHAPE = { typeName: TYPE_NAMES.Duration, fields: { seconds: readWhole, nanos: readNanos } }
 
 /**
- * Converts a duration of any form to the normal one. Throws ValidationError naming `field` unless
- * it is more than 0.
+ * Converts a duration of any form to its normal form. Throws a ValidationError that names `field`
+ * unless the duration is more than 0.
  */
 export function parseDuration(field: string, value: unknown): DurationMessage {
   const total =

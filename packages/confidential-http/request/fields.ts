@@ -3,7 +3,7 @@ import { decodeBase64, isBytes } from 'sluice/internal'
 
 const BEGIN = '-----BEGIN CERTIFICATE-----'
 
-/** Reads bytes, or their base64, into a copy. */
+/** Reads bytes or their base64. Returns a copy. */
 export function readBytes(field: Field): Uint8Array {
   const { path, value } = field
   if (isBytes(value)) return new Uint8Array(value)
@@ -15,8 +15,8 @@ export function readBytes(field: Field): Uint8Array {
 }
 
 /**
- * Reads certificates in PEM, from bytes, text or base64, into the bytes of their PEM, which are
- * empty if none are given.
+ * Reads certificates in PEM from bytes, text or base64. Returns the bytes of the PEM, or no bytes
+ * if no certificate is given.
  */
 export function readCertificate(field: Field): Uint8Array {
   const { path, value } = field
@@ -34,13 +34,13 @@ export function readCertificate(field: Field): Uint8Array {
 
 function parsePem(text: string): Uint8Array {
   if (text.includes(BEGIN)) return new TextEncoder().encode(text)
-  // Many tools break the lines of base64.
+  // Many tools insert line breaks into base64, so white space is removed.
   return parseBase64(text.replace(/\s+/g, '')) ?? new Uint8Array()
 }
 
 /**
- * Decodes base64 or base64url, padded or not; undefined for other texts and for non-zero unused
- * bits.
+ * Decodes base64 or base64url, with or without padding. Returns undefined for any other text, and
+ * if unused bits are not zero.
  */
 export function parseBase64(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return undefined
@@ -51,19 +51,28 @@ export function parseBase64(text: string): Uint8Array | undefined {
   return decodeBase64(standard.padEnd(Math.ceil(digits.length / 4) * 4, '='))
 }
 
-/** A value of the input and its path. `null` counts as absent and is undefined here. */
+/**
+ * A value of the input, with its path. An input of `null` counts as absent, so the value is
+ * undefined.
+ */
 export interface Field {
-  /** Holds names and indexes, never a value: `request.multiHeaders.Accept.values[0]`. */
+  /**
+   * The path of names and indexes, such as `request.multiHeaders.Accept.values[0]`. It never
+   * contains a value.
+   */
   readonly path: string
   readonly value: unknown
 }
 
-/** The description of a message: what its fields are, and how each is read. */
+/** The description of a message: its fields, and a reader for each field. */
 export interface Shape<Readers> {
   readonly typeName: string
-  /** A reader for each field, in the order in which they are read. It gets an absent field, too. */
+  /**
+   * The readers of the fields, in the order in which they run. A reader is also called if its field
+   * is absent.
+   */
   readonly fields: Readers
-  /** Advice for unknown fields that are often given by mistake. */
+  /** Advice for unknown fields that callers often give by mistake, by name. */
   readonly hints?: Readonly<Record<string, string>>
 }
 
@@ -71,8 +80,8 @@ export interface Shape<Readers> {
 type Readers = Readonly<Record<string, (field: Field) => unknown>>
 
 /**
- * The fields of a message, each as its reader returns it. A field whose reader may return undefined
- * is optional.
+ * The result of reading a message: each field has the value that its reader returned. A field is
+ * optional if its reader may return undefined.
  */
 export type Read<Fields extends Readers> = {
   [Name in keyof Fields as undefined extends ReturnType<Fields[Name]> ? never : Name]: ReturnType<
@@ -85,12 +94,12 @@ export type Read<Fields extends Readers> = {
   >
 }
 
-/** The reader of a field that is read later, together with others. */
+/** A reader that returns the field itself, which is read later together with other fields. */
 export function itself(field: Field): Field {
   return field
 }
 
-/** Reads a message by its shape, and rejects fields that the shape lacks. */
+/** Reads a message by its shape. Rejects fields that are not in the shape. */
 export function readMessage<Fields extends Readers>(
   field: Field,
   shape: Shape<Fields>,
@@ -125,7 +134,7 @@ export function openProperties(field: Field): (name: string) => Field {
   })
 }
 
-/** Reads a map of at most `max` names, each value with `read`. */
+/** Reads a map of at most `max` names. Reads each value with `read`. */
 export function readMap<Value>(
   field: Field,
   max: number,
@@ -143,12 +152,12 @@ export function readMap<Value>(
   )
 }
 
-/** Rejects the one name that sets the prototype of an object if code assigns it carelessly. */
+/** Rejects the name `__proto__`, because assigning it could set the prototype of an object. */
 export function checkMapName(path: string, name: string): void {
   if (name === '__proto__') throw new ValidationError(`${path} must not be used as a name`)
 }
 
-/** Reads a list of at most `max` elements, each with `read`. */
+/** Reads a list of at most `max` elements. Reads each element with `read`. */
 export function readList<Value>(
   field: Field,
   max: number,
@@ -179,7 +188,7 @@ export function readText(field: Field): string {
   return text
 }
 
-/** Reads a boolean; absent is false. */
+/** Reads a boolean. An absent field is false. */
 export function readBoolean({ path, value }: Field): boolean {
   if (value === undefined) return false
   if (typeof value !== 'boolean')
@@ -188,8 +197,8 @@ export function readBoolean({ path, value }: Field): boolean {
 }
 
 /**
- * Names the kind of a value for errors, and the class of an object: a Map looks like an object
- * without properties.
+ * Names the kind of a value for errors. Names the class of an object, because a Map would otherwise
+ * look like an object without properties.
  */
 export function nameKind(value: unknown): string {
   if (kindOf(value) !== 'object') return kindOf(value)
@@ -199,7 +208,10 @@ export function nameKind(value: unknown): string {
   return isClass ? name : 'an object'
 }
 
-/** Appends a property to a path: with a dot if its name is plain and short, else in brackets. */
+/**
+ * Appends the name of a property to a path. Uses a dot if the name is plain and short, else
+ * brackets.
+ */
 function pathTo(parent: string, name: string): string {
   if (/^[\w$-]{1,64}$/.test(name)) return parent === '' ? name : `${parent}.${name}`
   const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name
@@ -210,7 +222,10 @@ interface Entry extends Field {
   readonly name: string
 }
 
-/** Lists the own properties of a plain object that are not absent. Reads each once. */
+/**
+ * Lists the own properties of a plain object. Skips absent properties. Reads each property only
+ * once.
+ */
 function entriesOf({ path, value }: Field): Entry[] {
   const subject = path === '' ? 'input' : path
   if (value === undefined) throw new ValidationError(`${subject} is required`)
@@ -222,7 +237,7 @@ function entriesOf({ path, value }: Field): Entry[] {
   })
 }
 
-/** True for object literals of any realm, and for objects without a prototype. */
+/** Tells whether a value is an object literal of any realm, or an object without a prototype. */
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -233,7 +248,7 @@ function checkTypeName(path: string, value: unknown, typeName: string): void {
   if (value !== typeName) throw new ValidationError(`${path} must be ${typeName}`)
 }
 
-/** Rejects the fields of a later version, because they would be lost. */
+/** Rejects unknown fields of a later version, because they would be lost. */
 function checkUnknown(path: string, value: unknown): void {
   if (!Array.isArray(value) || value.length > 0)
     throw new ValidationError(`${path} must be empty: it holds fields that are not known here`)

@@ -34,29 +34,31 @@ export interface HTTPRequestOptions
   /** The HTTP method. @default 'GET' */
   readonly method?: string | undefined
   /**
-   * The body: a string is a template, a Uint8Array is sent unchanged, anything else becomes JSON,
-   * which is a template too.
+   * The body. A string is a template. A Uint8Array is sent unchanged. Any other value becomes JSON,
+   * which is a template, too.
    */
   readonly body?: unknown
   /**
-   * The headers, each with its value. None are added, not even a Content-Type. They replace those
-   * of `multiHeaders`.
+   * The headers, each with its value. No header is added, not even a Content-Type. A header here
+   * replaces the header of the same name in `multiHeaders`.
    */
   readonly headers?: HeaderOptions | undefined
-  /** The headers that have several values. */
+  /** The headers with several values each. */
   readonly multiHeaders?: HeaderOptions | undefined
-  /** Values that are not secret and fill placeholders in body and headers. */
+  /** The public values that fill placeholders in body and headers. */
   readonly templateValues?: { readonly [name: string]: string | undefined } | undefined
-  /** How long the request may take: milliseconds, or a duration such as `'5s'`. */
+  /** How long the request may take, in milliseconds or as a duration such as `'5s'`. */
   readonly timeout?: number | Duration | DurationJson | undefined
 }
 
-/** Headers by name: a value, a list of values, or `{ values }`. */
+/** Headers by name. Each is a value, a list of values, or `{ values }`. */
 export interface HeaderOptions {
   readonly [name: string]: string | readonly string[] | HeaderValuesJson | undefined
 }
 
-/** Passes a field on as it is: it is checked when the request is sent. */
+/**
+ * Returns the value of a field unchanged, because the field is checked when the request is sent.
+ */
 function passOn<Value>({ value }: Field): Value | undefined {
   return value as Value | undefined
 }
@@ -86,8 +88,8 @@ const OPTIONS = {
 }
 
 /**
- * Makes an HTTPRequestJson from convenient forms. Fields that need no conversion are checked when
- * the request is sent.
+ * Makes an HTTPRequestJson from options in convenient forms. Fields that need no conversion are
+ * checked only when the request is sent.
  */
 export function httpRequest(options: HTTPRequestOptions): HTTPRequestJson {
   const read = readMessage({ path: 'options', value: options ?? undefined }, OPTIONS)
@@ -124,9 +126,12 @@ function toBody(
   return { bodyString: typeof body.value === 'string' ? body.value : toJSON(body) }
 }
 
-/** Writes a bigint as a string, because many parsers read the numbers of JSON as doubles. */
+/**
+ * Writes a value as JSON. A bigint becomes a string, because many parsers read JSON numbers as
+ * doubles.
+ */
 function toJSON({ path, value }: Field): string {
-  // A Map, a FormData or a promise would silently become {}.
+  // Rejects instances such as a Map, a FormData or a promise, which would silently become {}.
   const tag = Object.prototype.toString.call(value)
   const isClass = typeof value === 'object' && tag !== '[object Object]' && !Array.isArray(value)
   if (isClass && typeof (value as { toJSON?: unknown }).toJSON !== 'function')
@@ -153,7 +158,10 @@ function toHeaderValues({ value }: Field): HeaderValuesJson {
   return Array.isArray(value) ? { values: [...value] } : (value as HeaderValuesJson)
 }
 
-/** A number is in milliseconds, like every timeout of this library. */
+/**
+ * Converts a timeout to a duration. A number is in milliseconds, as in every timeout of this
+ * library.
+ */
 function toDuration({ path, value }: Field): DurationJson {
   if (typeof value !== 'number') return formatDuration(parseDuration(path, value))
   if (!Number.isFinite(value))

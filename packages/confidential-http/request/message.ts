@@ -10,7 +10,7 @@ type Message =
   | 'SecretIdentifier'
   | 'HeaderValues'
 
-/** The full names of the messages, which their `$typeName` holds. */
+/** The full names of the messages, for their `$typeName`. */
 export const TYPE_NAMES: { readonly [Name in Message]: MessageName<Name> } & {
   readonly Duration: 'google.protobuf.Duration'
 } = {
@@ -22,7 +22,10 @@ export const TYPE_NAMES: { readonly [Name in Message]: MessageName<Name> } & {
   Duration: 'google.protobuf.Duration',
 }
 
-/** A confidential request in its normal form: checked, complete, and able to cross threads. */
+/**
+ * A confidential request in its normal form. It is checked and complete, and can be sent to another
+ * thread.
+ */
 export interface ConfidentialHTTPRequestMessage {
   readonly $typeName: MessageName<'ConfidentialHTTPRequest'>
   readonly vaultDonSecrets: readonly SecretIdentifierMessage[]
@@ -32,19 +35,19 @@ export interface ConfidentialHTTPRequestMessage {
 /** The normal form of an HTTPRequest. */
 export interface HTTPRequestMessage {
   readonly $typeName: MessageName<'HTTPRequest'>
-  /** Absolute, http or https, as the caller wrote it. */
+  /** The absolute URL with http or https, as the caller wrote it. */
   readonly url: string
-  /** Upper case. */
+  /** The HTTP method, in upper case. */
   readonly method: string
   readonly body: HTTPRequestBody
   readonly multiHeaders: { readonly [name: string]: HeaderValuesMessage }
   readonly templatePublicValues: { readonly [name: string]: string }
-  /** PEM, or empty. */
+  /** The root certificates as PEM. Empty if none are given. */
   readonly customRootCaCertPem: Uint8Array
-  /** More than 0. */
+  /** The timeout, which is more than 0. */
   readonly timeout?: DurationMessage
   readonly encryptOutput: boolean
-  /** Both or neither. */
+  /** The layout of the encrypted body. If it is set, `requestId` is set, too. */
   readonly outputLayout?: typeof BOUND_LAYOUT
   readonly requestId?: string
 }
@@ -64,6 +67,6 @@ export type HeaderValuesMessage = Required<HeaderValues>
 export interface DurationMessage {
   readonly $typeName: 'google.protobuf.Duration'
   readonly seconds: bigint
-  /** 0 to 999,999,999. */
+  /** Billionths of a second, 0 to 999,999,999. */
   readonly nanos: number
 }

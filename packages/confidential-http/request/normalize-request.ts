@@ -25,11 +25,13 @@ import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
 import type { HTTPRequestBody } from '../types.js'
 import { parseDuration } from './duration.js'
 
-/** Headers of a request, and values of all of them together. */
+/** The highest number of headers of a request. */
 const MAX_NAMES = 256
+/** The highest number of values of all headers together. */
 const MAX_VALUES = 1024
-/** Secrets of a request, and characters of a secret's name, as the vault allows. */
+/** The highest number of secrets of a request. */
 const MAX_SECRETS = 10
+/** The highest number of characters of a secret's name. The vault has the same limit. */
 const MAX_LENGTH = 64
 const MAX_PUBLIC_VALUES = 256
 
@@ -75,9 +77,9 @@ const CONFIDENTIAL_HTTP_REQUEST = {
 }
 
 /**
- * Converts a confidential request of any form (message, plain or JSON, also mixed) to its normal
- * form. For any other input it throws ValidationError, which names the path and the rule and quotes
- * no value.
+ * Converts a confidential request to its normal form. The request may be a message, a plain object,
+ * JSON or a mixture. Throws ValidationError for any other input. The error names the path and the
+ * rule, and quotes no value.
  */
 export function normalizeRequest(input: unknown): ConfidentialHTTPRequestMessage {
   try {
@@ -171,7 +173,10 @@ function readBody(bodyString: Field, bodyBytes: Field, message: Field): HTTPRequ
     : { case: 'bodyBytes', value: readBytes(body) }
 }
 
-/** Reads the body of a message, `{ case, value }`, whose value is absent if the case is. */
+/**
+ * Reads the body of a message, `{ case, value }`. If the case is absent, the value must be absent,
+ * too.
+ */
 function readBodyCase({ path, value: body }: Field): Field & { readonly case?: string } {
   if (body === undefined) return { path, value: undefined }
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'case'))
@@ -189,7 +194,10 @@ function readBodyCase({ path, value: body }: Field): Field & { readonly case?: s
   return { path: `${path}.value`, value, case: name }
 }
 
-/** The layout of the reference: nonce, ciphertext and tag, bound to nothing. */
+/**
+ * The layout of the reference: nonce, ciphertext and tag. A body in this layout is bound to
+ * nothing.
+ */
 export const REFERENCE_LAYOUT = 'reference'
 
 /** Checks the id that an answer is bound to. */
@@ -201,7 +209,10 @@ export function checkRequestId(path: string, value: unknown): string {
   return value
 }
 
-/** Headers that frame a request or belong to one hop. The enclave sets them. */
+/**
+ * The headers that frame a request or belong to one hop. A request must not set them, because the
+ * enclave does.
+ */
 const FRAMING: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -261,8 +272,8 @@ const SECRET_IDENTIFIER = {
 }
 
 /**
- * Reads the secrets a request may use: at most 10, each with its own key, because placeholders find
- * a secret by its key.
+ * Reads the names of the secrets that a request may use, at most 10. Each must have a different
+ * key, because placeholders find a secret by its key.
  */
 export function readSecretIdentifiers(field: Field): SecretIdentifierMessage[] {
   const secrets = readList(field, MAX_SECRETS, readSecretIdentifier)
@@ -284,7 +295,7 @@ function readSecretIdentifier(element: Field): SecretIdentifierMessage {
   return { $typeName: TYPE_NAMES.SecretIdentifier, ...readMessage(element, SECRET_IDENTIFIER) }
 }
 
-/** Reads a name that may be absent; an empty one counts as absent. */
+/** Reads a name that may be absent. An empty name counts as absent. */
 function readName(field: Field): string | undefined {
   const name = field.value === undefined ? '' : readString(field)
   return name === '' ? undefined : checkName(field, name)

@@ -9,15 +9,15 @@ import { openResponse, readBody, readStatus } from './response.js'
 /** Options of `decryptResponse`. */
 export interface DecryptResponseOptions {
   /**
-   * The layout that the request asked for. No body of another layout opens: with `bound-v1` none
-   * does that is not the answer to `requestId` with this status. @default 'reference'
+   * The layout that the request asked for. A body in another layout does not open. With `bound-v1`,
+   * a body opens only as the answer to `requestId` with this status. @default 'reference'
    */
   readonly layout?: 'reference' | 'bound-v1' | undefined
-  /** The id of the request, where the layout is `bound-v1`. */
+  /** The id of the request. Required if the layout is `bound-v1`. */
   readonly requestId?: string | undefined
-  /** The status of the response, where only its body is given. */
+  /** The status of the response. Required for `bound-v1` if only the body is given. */
   readonly statusCode?: number | undefined
-  /** Decrypts. @default @peculiar/webcrypto */
+  /** The provider that decrypts. @default @peculiar/webcrypto */
   readonly crypto?: WebCrypto | undefined
 }
 
@@ -29,10 +29,11 @@ const names: OptionNames<DecryptResponseOptions> = {
 }
 
 /**
- * Decrypts a response, or its body as bytes or base64, that an enclave encrypted under the secret
- * `san_marino_aes_gcm_encryption_key`. The key is the secret's 64 hexadecimal digits or its 32
- * bytes. Rejects with EnclaveError, code `ENCRYPTION`, for another key, changed bytes or another
- * layout.
+ * Decrypts the body of a response that an enclave encrypted under the secret
+ * `san_marino_aes_gcm_encryption_key`. Takes the whole response, or only its body as bytes or
+ * base64. The key is the secret's 64 hexadecimal digits or its 32 bytes. Rejects with an
+ * EnclaveError with the code `ENCRYPTION` if the key or the layout is a different one, or if the
+ * bytes were changed.
  */
 export async function decryptResponse(
   response: Uint8Array | string | HTTPResponse | HTTPResponseJson,

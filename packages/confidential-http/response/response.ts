@@ -12,8 +12,8 @@ const MAX_STATUS = 4_294_967_295
 export type ResponseField = (name: 'statusCode' | 'body' | 'multiHeaders') => Field
 
 /**
- * Converts a response of either form to its normal form; one that has it already is returned as it
- * is. Throws ValidationError for any other value.
+ * Converts a response, as message or JSON, to its normal form. Returns a response that is already
+ * in its normal form unchanged. Throws ValidationError for any other value.
  */
 export function normalizeResponse(value: unknown): HTTPResponse {
   const field = openResponse(value)
@@ -33,7 +33,8 @@ export function normalizeResponse(value: unknown): HTTPResponse {
 }
 
 /**
- * Opens a response of either form. Ignores unknown fields, which a later version may have added.
+ * Opens a response, as message or JSON. Ignores unknown fields, because a later version may have
+ * added them.
  */
 export function openResponse(value: unknown): ResponseField {
   if (isThenable(value)) throw new ValidationError('response is a promise: await it first')
@@ -42,7 +43,7 @@ export function openResponse(value: unknown): ResponseField {
   return openProperties({ path: 'response', value: value ?? undefined })
 }
 
-/** Reads the status; an absent one is 0. */
+/** Reads the status. An absent status is 0. */
 export function readStatus(field: ResponseField): number {
   const { path, value = 0 } = field('statusCode')
   if (typeof value !== 'number')
@@ -52,53 +53,61 @@ export function readStatus(field: ResponseField): number {
   return value
 }
 
-/** Reads the body: decodes that of JSON, and does not copy that of a message. */
+/** Reads the body. Decodes the base64 of a JSON response. Does not copy the bytes of a message. */
 export function readBody(field: ResponseField): Uint8Array {
   const body = field('body')
   if (body.value === undefined) return new Uint8Array()
   return isBytes(body.value) ? body.value : readBytes(body)
 }
 
-/** Reads and checks the headers. Their number needs no limit, because the enclave has one. */
+/**
+ * Reads and checks the headers. They need no limit here, because the enclave limits their number.
+ */
 export function readResponseHeaders(field: ResponseField): { [name: string]: HeaderValuesMessage } {
   const max = Number.POSITIVE_INFINITY
   return readMap(field('multiHeaders'), max, entry => readHeaderValues(entry, max))
 }
 
-/** A response of either form. */
+/** A response as message or JSON. */
 export type AnyResponse = HTTPResponse | HTTPResponseJson
 
-/** Makes a response when it is called, or a call whose `result()` is the response. */
+/**
+ * A function that returns an object. The object's `result` is the response, or a method that
+ * returns the response.
+ */
 export type ResponseSource = () => { readonly result: AnyResponse | (() => AnyResponse) }
 
-/** Reads a response now, or one that arrives later. */
+/**
+ * Reads from a response. For a source of a response, returns an object whose `result()` reads it
+ * later.
+ */
 export interface ResponseReader<Value, Arguments extends readonly unknown[] = readonly []> {
   (response: AnyResponse, ...args: Arguments): Value
   (response: ResponseSource, ...args: Arguments): Result<Value>
 }
 
-/** True for a status from 200 to 299. */
+/** Tells whether the status is from 200 to 299. */
 export const ok: ResponseReader<boolean> = reader(field => {
   const status = readStatus(field)
   return status >= 200 && status < 300
 })
 
-/** The body as text, without a byte order mark and without white space at either end. */
+/** Reads the body as text. Removes a byte order mark, and white space at both ends. */
 export const text: ResponseReader<string> = reader(field => decode(field).trim())
 
 const readJson: ResponseReader<unknown> = reader(field => JSON.parse(decode(field)))
 
-/** The body parsed as JSON. Throws SyntaxError for any other body, also for an empty one. */
+/** Parses the body as JSON. Throws SyntaxError if the body is not JSON or is empty. */
 export function json<Value = unknown>(response: AnyResponse): Value
-/** The body of a later response, parsed as JSON. */
+/** Returns an object whose `result()` parses the body of a later response as JSON. */
 export function json<Value = unknown>(response: ResponseSource): Result<Value>
 export function json(response: AnyResponse | ResponseSource): unknown {
   return readJson(response as AnyResponse)
 }
 
 /**
- * The values of a header, joined by commas; undefined if there are none. The case of the name does
- * not matter.
+ * Returns the values of a header, joined by commas. Returns undefined if there are none. The case
+ * of the name does not matter.
  */
 export const getHeader: ResponseReader<string | undefined, readonly [name: string]> = reader(
   (field, name) => {
@@ -108,8 +117,8 @@ export const getHeader: ResponseReader<string | undefined, readonly [name: strin
 )
 
 /**
- * A new list of the values of the first header with this name. The case of the name does not
- * matter.
+ * Returns the values of the first header with this name in a new list. The case of the name does
+ * not matter.
  */
 export const getHeaders: ResponseReader<string[], readonly [name: string]> = reader(valuesOf)
 
@@ -138,7 +147,7 @@ function valuesOf(field: ResponseField, name: unknown): string[] {
   return found === undefined ? [] : [...found[1].values]
 }
 
-/** Invalid UTF-8 becomes U+FFFD. */
+/** Decodes the body as UTF-8. Invalid bytes become U+FFFD. */
 function decode(field: ResponseField): string {
   return new TextDecoder().decode(readBody(field))
 }

@@ -2,21 +2,21 @@ import { ValidationError } from 'sluice/core'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
 
 /**
- * How the observations of a network's nodes become one result: the part of the real SDK's type that
- * a single node uses.
+ * The rule by which the observations of a network's nodes become one result. It has only the parts
+ * of the real SDK's type that a single node uses.
  */
 export interface ConsensusAggregation<Input> {
   /** A ConsensusDescriptor message. */
   readonly descriptor: unknown
-  /** The result if the observation fails; ignored if it is falsy, as in the real SDK. */
+  /** The result if the observation fails. A falsy value is ignored, as in the real SDK. */
   readonly defaultValue?: Input
 }
 
 const FREQUENCY_LIST = 5
 
 /**
- * The result of a network with one node: its observation as the network would return it, without
- * the ignored fields.
+ * The result of a network with one node. It is the node's observation as the network would return
+ * it, without the ignored fields.
  */
 export function observeOnce<Input>(
   observe: () => Input,
@@ -73,7 +73,7 @@ function fieldsOf(descriptor: unknown): Readonly<Record<string, unknown>> | unde
   return kind === 'fieldsMap' ? (value as { fields: Record<string, unknown> }).fields : undefined
 }
 
-/** Rejects frequency lists, which count the observations of several nodes. */
+/** Rejects frequency lists, because they count the observations of several nodes. */
 function checkDescriptor(descriptor: unknown): void {
   const { case: kind, value } = (descriptor as Descriptor | undefined)?.descriptor ?? {}
   if (kind === 'aggregation' && value === FREQUENCY_LIST)
@@ -101,8 +101,8 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Copies a value as a network would return it: objects of classes become plain, and values without
- * an encoding are errors.
+ * Copies a value as a network would return it. Instances of classes become plain objects, and a
+ * value without an encoding causes an error.
  */
 function copyValue(value: unknown): unknown {
   if (value === null || value === undefined)
@@ -122,7 +122,7 @@ function copyValue(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copyValue(each)]))
 }
 
-/** True for the SDK's Int64, UInt64 and Decimal, which a network returns unchanged. */
+/** True for the SDK's Int64, UInt64 and Decimal. A network returns them unchanged. */
 function isNumberObject(value: object): boolean {
   if (isPlain(value)) return false
   const names = Object.keys(value).sort().join()

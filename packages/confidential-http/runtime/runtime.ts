@@ -40,20 +40,23 @@ import { createWorkflowRuntime, workflowRules } from './workflow.js'
 import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow.js'
 
 /**
- * Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to a whole
- * workflow's handler.
+ * Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to the handler
+ * of a whole workflow.
  */
 export interface Runtime<Config = unknown, Report = never>
   extends WorkflowRuntime<Config, Report>,
     AsyncDisposable {
-  /** Ends the thread and every request. Idempotent. */
+  /** Ends every request and the thread. Idempotent. */
   close(): Promise<void>
 }
 
 /** The options of every runtime. */
 export interface RuntimeOptions<Config = unknown, Report = never>
   extends WorkflowOptions<Config, Report> {
-  /** Where log lines go, and from which level on. No line holds a secret. @default no log */
+  /**
+   * Where log lines are written, and from which level on. No line contains a secret.
+   * @default no log
+   */
   readonly logging?: LoggingConfig
   /** The limit of the heap of the runtime's thread, in megabytes. @default 128 */
   readonly memoryMb?: number
@@ -69,19 +72,20 @@ const runtimeRules = {
 export interface LocalRuntimeOptions<Config = unknown, Report = never>
   extends RuntimeOptions<Config, Report>,
     PermissionOptions {
-  /** The vault, or its directory. */
+  /** The vault, or the path of its directory. */
   readonly vault:
     | string
     | {
-        /** The directory of the vault, as `openVault` and `createVault` give it. */
+        /** The directory of the vault, as `openVault` and `createVault` return it. */
         readonly directory: string
       }
   /** The owner of the secrets that may be used: an address. @default the owner of the vault */
   readonly owner?: string
-  /** Where requests may go. @default public addresses and this machine's own, over HTTPS */
+  /** Where requests may be sent. @default public addresses and this machine's own, over HTTPS */
   readonly network?: NetworkPolicyOptions
   /**
-   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * Refuses secrets that were stored without a policy. Otherwise such secrets may be sent anywhere,
+   * with a warning.
    * @default false
    */
   readonly requirePolicies?: boolean
@@ -89,28 +93,28 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
   readonly limits?: LimitsOptions
   /**
    * The URL of a module whose default export makes the enclave's stack, as `confidentialPreset`
-   * does. The enclave's thread loads it. @default `confidentialPreset`
+   * does. The enclave's thread loads the module. @default `confidentialPreset`
    */
   readonly stack?: string | URL
   /**
-   * A file that remembers the newest state of the vault, to reject an older one whenever this
-   * process was started. @default none
+   * A file that remembers the newest state of the vault. An older state is rejected, even after a
+   * restart of this process. @default none
    */
   readonly rollbackState?: string
   /**
-   * The secret key that the vault's holders know this process by, where they are processes (`sluice
-   * vault holder`). @default none
+   * The secret key of this process, if the vault's holders are separate processes (`sluice vault
+   * holder`). The holders recognise this process by it. @default none
    */
   readonly callerSecretKey?: string
   /**
-   * When the enclave's thread, whose memory may still hold secrets, is replaced by a new one. No
-   * request waits for it.
+   * When the enclave's thread is replaced by a new one, because its memory may still contain
+   * secrets. No request waits for the replacement.
    * @default after 10000 requests, and after a quiet minute
    */
   readonly renewAfter?: RenewAfter
   /**
-   * Environment variables for `stack`. The enclave's thread has none of this process but those for
-   * proxies and certificates.
+   * Environment variables for `stack`. Of the variables of this process, the enclave's thread gets
+   * only those for proxies and certificates.
    */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -127,7 +131,7 @@ const localRules = {
 
 /**
  * Makes a runtime whose enclave is a thread of this process. That thread opens the vault and gets
- * the secrets: the calling thread never has them.
+ * the secrets. The calling thread never has them.
  */
 export function createLocalRuntime<Config = unknown, Report = never>(
   options: LocalRuntimeOptions<Config, Report>,
@@ -175,17 +179,18 @@ export interface RemoteRuntimeOptions<Config = unknown, Report = never>
   extends RuntimeOptions<Config, Report> {
   /** The URL of the enclave. */
   readonly url: string
-  /** The enclave's public key, 64 hexadecimal digits, which alone authenticates the enclave. */
+  /** The enclave's public key, 64 hexadecimal digits. Only this key authenticates the enclave. */
   readonly enclavePublicKey: string
   /** The caller's secret key, 64 hexadecimal digits. The enclave knows the caller's public key. */
   readonly callerSecretKey: string
   /**
-   * What the enclave's evidence is held against before anything is sent: the URL of a module whose
-   * default export is an `AttestationPolicy`, which the runtime's thread loads, or what is expected
-   * of a software attestor. @default no evidence is asked for
+   * The policy that the enclave's evidence is checked against before anything is sent. It is the
+   * URL of a module whose default export is an `AttestationPolicy`; the runtime's thread loads the
+   * module. For a software attestor it may be an object with the expected values.
+   * @default no evidence is asked for
    */
   readonly attestation?: string | URL | SoftwarePolicyOptions
-  /** The timeout of a request that names none, in milliseconds. @default 5000 */
+  /** The timeout of a request that has no timeout of its own, in milliseconds. @default 5000 */
   readonly defaultTimeout?: number
 }
 
@@ -215,27 +220,27 @@ export function createRemoteRuntime<Config = unknown, Report = never>(
   })
 }
 
-/** The thread of a runtime. */
+/** The program and the settings of a runtime's thread. */
 interface RuntimeThread {
   readonly file: URL
   readonly settings: object
   /** Environment variables of the thread. */
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** The timeout of a request that names none, in milliseconds. */
+  /** The timeout of a request that has no timeout of its own, in milliseconds. */
   readonly defaultTimeout: number
   /** When the thread is replaced. @default only when it has died */
   readonly renewAfter?: Required<RenewAfter>
 }
 
-/** Milliseconds to wait for a request beyond its timeout, before its thread counts as dead. */
+/** Milliseconds beyond the timeout of a request after which its thread counts as dead. */
 const GRACE = 700
 
-/** A thread that never has a secret need not be replaced. */
+/** For a thread that never has a secret, so that it need not be replaced. */
 const NEVER: Required<RenewAfter> = { requests: Number.POSITIVE_INFINITY, quietMs: MAX_TIMER }
 
 /**
- * Starts the thread at once, so that it is ready for the first request, and another one whenever it
- * has died.
+ * Starts the thread at once, so that it is ready for the first request. If the thread dies, another
+ * one is started.
  */
 function createRuntime<Config, Report>(
   options: Checked<typeof runtimeRules>,

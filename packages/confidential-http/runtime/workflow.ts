@@ -15,7 +15,7 @@ import type { ReleasedSecret, SecretKey } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
 import { type ConsensusAggregation, observeOnce, unwrapValue } from './node-mode.js'
 
-/** The reply to a call to a capability. Both methods may be called, any number of times. */
+/** The reply to a call to a capability. Both methods may be called any number of times. */
 export interface RuntimeReply<Output = HTTPResponse> {
   /** Blocks the thread until the answer has arrived. */
   result(): Output
@@ -28,23 +28,23 @@ export interface BaseRuntime<Config> {
   /** The workflow's configuration. */
   readonly config: Config
   /**
-   * Calls a capability: confidential HTTP, or one of the option `capabilities`. For all others,
-   * `result()` throws EnclaveError.
+   * Calls a capability: confidential HTTP, or a capability of the option `capabilities`. For all
+   * other capabilities, `result()` throws EnclaveError.
    */
   callCapability<Output = HTTPResponse>(call: CapabilityCall): RuntimeReply<Output>
-  /** The time, of the option `now`. */
+  /** The time from the option `now`. */
   now(): Date
-  /** Writes a log line at the level info. The text is not redacted. */
+  /** Writes a log line at the level `info`. The text is not redacted. */
   log(message: string): void
 }
 
 /** The runtime of a function in node mode. */
 export interface NodeRuntime<Config> extends BaseRuntime<Config> {
-  /** Tells the runtime of node mode from that of a workflow, for the type checker. */
+  /** Distinguishes, for the type checker, the runtime of node mode from that of a workflow. */
   readonly _isNodeRuntime: true
 }
 
-/** Names the secret that a workflow asks for. */
+/** The name of a secret that a workflow asks for. */
 export interface SecretRequest {
   /** The name of the secret. */
   readonly id?: string | undefined
@@ -56,9 +56,9 @@ export interface SecretRequest {
 export interface WorkflowSecret {
   /** The name of the protobuf message. */
   readonly $typeName: 'sdk.v1alpha.Secret'
-  /** The name that was asked for. */
+  /** The name that the workflow asked for. */
   readonly id: string
-  /** The namespace that it was found in. */
+  /** The namespace in which the secret was found. */
   readonly namespace: string
   /** The owner of the secret: an address. */
   readonly owner: string
@@ -68,9 +68,9 @@ export interface WorkflowSecret {
 
 /** A report for the network to sign. */
 export interface ReportRequest {
-  /** Bytes, or their base64. */
+  /** The payload: bytes, or their base64. */
   readonly encodedPayload?: Uint8Array | string | undefined
-  /** The encoder of the report; `evm` for contracts of EVM networks. */
+  /** The encoder of the report: `evm` for contracts of EVM networks. */
   readonly encoderName?: string | undefined
   /** The algorithm of the signatures, such as `ecdsa`. */
   readonly signingAlgo?: string | undefined
@@ -81,28 +81,29 @@ export interface ReportRequest {
 /** The runtime of a workflow's handler, with the interface of the real SDK's runtime. */
 export interface WorkflowRuntime<Config, Report> extends BaseRuntime<Config> {
   /**
-   * Returns a secret with its value, in this thread: only secrets in `vaultDonSecrets` stay in the
+   * Returns a secret with its value, in this thread. Only secrets in `vaultDonSecrets` stay in the
    * enclave.
    */
   getSecret(request: SecretRequest): Result<WorkflowSecret>
-  /** Returns several secrets with their values, by their id. */
+  /** Returns several secrets with their values, by their `id`. */
   getSecrets(requests: readonly SecretRequest[]): Result<Record<string, WorkflowSecret>>
   /**
-   * Runs a function as the one node of a network would. The function can't use the runtime itself.
+   * Runs a function as a network with a single node would run it. The function can't use the
+   * runtime itself.
    */
   runInNodeMode<Arguments extends unknown[], Input, Output = Input>(
     fn: (nodeRuntime: NodeRuntime<Config>, ...args: Arguments) => Input,
     consensusAggregation: ConsensusAggregation<Input>,
     unwrapOptions?: unknown,
   ): (...args: Arguments) => Result<Output>
-  /** Makes a report with the option `report`. */
+  /** Makes a report with the function in the option `report`. */
   report(input: ReportRequest): Result<Report>
 }
 
 /** Handlers for calls to capabilities, by the id of the capability. */
 type Capabilities = Readonly<Record<string, (call: CapabilityCall) => unknown>>
 
-/** Makes a report of its bytes and settings. */
+/** Makes a report from its bytes and settings. */
 type MakeReport<Report> = (
   request: Required<ReportRequest> & { readonly encodedPayload: Uint8Array },
 ) => Report
@@ -114,13 +115,13 @@ export interface WorkflowOptions<Config, Report> {
   /** The time, in milliseconds of Unix time. @default Date.now */
   readonly now?: () => number
   /**
-   * Handlers for calls to other capabilities, by their id: the returned value is the response, a
-   * thrown error the error.
+   * Handlers for calls to other capabilities, by the id of the capability. The value that a handler
+   * returns is the response. If the handler throws, the call fails with that error.
    */
   readonly capabilities?: Capabilities
   /**
-   * Makes a report, such as `new Report({ … })` of the real SDK. Without this, `report().result()`
-   * throws, because there is no network to sign it.
+   * Makes a report, such as `new Report({ … })` of the real SDK. Without this option,
+   * `report().result()` throws, because there is no network to sign the report.
    */
   readonly report?: MakeReport<Report>
 }
@@ -157,14 +158,14 @@ export interface WorkflowServices {
   /** Makes a confidential request. */
   send(call: CapabilityCall): RuntimeReply
   /**
-   * Asks the enclave for the values of secrets. The returned function blocks until they have
+   * Asks the enclave for the values of secrets. The returned function blocks until the values have
    * arrived.
    */
   readSecrets(names: readonly SecretKey[]): () => readonly ReleasedSecret[]
   readonly log: Log
 }
 
-/** Makes a workflow's runtime on top of one that carries out confidential requests. */
+/** Makes a workflow's runtime with services that carry out confidential requests. */
 export function createWorkflowRuntime<Config, Report>(
   { config, now, capabilities, report: makeReport }: CheckedWorkflow,
   { send, readSecrets, log }: WorkflowServices,
@@ -185,7 +186,7 @@ export function createWorkflowRuntime<Config, Report>(
     return replyOf(throwing(notFound(capabilityId, method)))
   }
 
-  /** In node mode the runtime returns an error as the result; elsewhere it asks. */
+  /** Calls `ask`. In node mode, returns a result that throws instead. */
   const outsideNodeMode = <Value>(ask: () => Result<Value>): Result<Value> =>
     isInNodeMode ? { result: throwing(wrongMode('Runtime inside')) } : ask()
 
@@ -209,12 +210,12 @@ export function createWorkflowRuntime<Config, Report>(
     }
   }
 
-  /** Requests secrets. `describe` adds the advice of the real SDK to an error. */
+  /** Requests secrets. `describe` adds the advice of the real SDK to an error message. */
   function request(
     requests: readonly SecretRequest[],
     describe: (why: string) => string,
   ): Result<Record<string, WorkflowSecret>> {
-    // An empty namespace is main for the vault and the real SDK, too.
+    // An empty namespace means `main`, as for the vault and the real SDK.
     const names = requests.map(({ id = '', namespace }) => ({
       key: id,
       namespace: namespace || 'main',

@@ -3,13 +3,16 @@ import { type SendOptions, type Sent, Thread, type ThreadOptions } from './threa
 import type { Question } from './thread-messages.js'
 
 /**
- * When an enclave's thread is replaced by a new one: the memory that it had secrets in goes with
- * it.
+ * Says when an enclave's thread is replaced by a new thread. The memory that contained secrets is
+ * freed with the old thread.
  */
 export interface RenewAfter {
-  /** After so many requests. @default 10000 */
+  /** The number of requests after which the thread is replaced. @default 10000 */
   readonly requests?: number
-  /** After so many milliseconds without a request, if there was one before. @default 60000 */
+  /**
+   * After how many milliseconds without a request the thread is replaced. A thread that never got a
+   * request is not replaced. @default 60000
+   */
   readonly quietMs?: number
 }
 
@@ -18,25 +21,26 @@ const schema = {
   quietMs: withDefault(60_000, number({ min: 1, max: MAX_TIMER })),
 } satisfies Schema<RenewAfter>
 
-/** Checks when a thread is replaced, and fills in what was left out. */
+/** Checks the options, and fills in the defaults. */
 export function checkRenewAfter(given: RenewAfter | undefined): Required<RenewAfter> {
   return readOptions('renewAfter', given, schema, 'renewAfter.')
 }
 
 /**
- * A thread that is replaced after so many requests, after a quiet while, and when it has died. The
- * next one gets ready beside the old one, and takes its place between two requests; those in flight
- * finish in the old one, which then ends. So a request belongs to one thread from its beginning to
- * its end, and none waits for a thread to start.
+ * A thread that is replaced after a number of requests, after a quiet period, and when it has died.
+ * The next thread starts while the old thread still works. When it is ready, it takes over between
+ * two requests. Requests in flight finish in the old thread, which then ends. So each request runs
+ * in one thread from beginning to end. No request waits for a thread to start, unless the old
+ * thread has died.
  */
 export class RenewedThread {
   readonly #options: ThreadOptions
   readonly #rule: Required<RenewAfter>
-  /** Threads that finish their requests. */
+  /** The replaced threads that still finish their requests. */
   readonly #retired = new Set<Thread>()
   #current: Thread
   #next: Thread | undefined
-  /** Questions of the current thread. */
+  /** The number of questions to the current thread. */
   #asked = 0
   #quiet: ReturnType<typeof setTimeout> | undefined
 
@@ -46,14 +50,15 @@ export class RenewedThread {
     this.#current = new Thread(options)
   }
 
-  /** Resolves when the first thread is ready for requests; rejects if it never will be. */
+  /** Resolves when the first thread is ready for requests. Rejects if it can't start. */
   whenReady(): Promise<void> {
     return this.#current.whenReady()
   }
 
-  /** Sends a question to the thread whose turn it is, as `Thread.send` does. */
+  /** Sends a question to the current thread, as `Thread.send` does. */
   send<Value>(question: Question, timeout: number, options?: SendOptions): Sent<Value> {
-    // A caller that blocks the event loop hears of a thread that is ready no sooner than here.
+    // While a caller blocks the event loop, no event reports that the next thread is ready. So this
+    // checks it.
     if (this.#next?.isReady()) this.#replace()
     if (!this.#current.isUsable()) this.#recover()
     const sent = this.#current.send<Value>(question, timeout, options)
@@ -64,7 +69,7 @@ export class RenewedThread {
     return sent
   }
 
-  /** Ends every thread; open requests fail with `reason`. */
+  /** Ends every thread. Open requests fail with `reason`. */
   async end(reason: Error): Promise<void> {
     clearTimeout(this.#quiet)
     const threads = [this.#current, ...this.#retired]
@@ -78,7 +83,7 @@ export class RenewedThread {
     else if (this.#asked > 0) this.#prepare()
   }
 
-  /** Starts the next thread, unless it is about to be ready. */
+  /** Starts the next thread, unless it is starting already. */
   #prepare(): void {
     if (this.#next !== undefined) return
     const next = new Thread(this.#options)
@@ -89,7 +94,8 @@ export class RenewedThread {
       },
       () => {
         if (this.#next !== next) return
-        // The current thread goes on, and it is tried again as late as after a replacement.
+        // The next thread failed to start, so the current thread continues. The next attempt comes
+        // as late as after a replacement.
         this.#next = undefined
         this.#asked = 1
         this.#quiet?.refresh()
@@ -104,7 +110,7 @@ export class RenewedThread {
     void this.#retire(old)
   }
 
-  /** Goes on with the next thread, or another one. */
+  /** Continues with the next thread if it is usable, else with a new thread. */
   #recover(): void {
     this.#current = this.#next?.isUsable() ? this.#next : new Thread(this.#options)
     this.#next = undefined

@@ -17,33 +17,36 @@ import type {
 } from './thread-messages.js'
 
 /**
- * Milliseconds that the event loop runs on before the thread exits, for the finalizers of the
- * platform's fetch: the first releases of Node 20 hang, using a whole core, if a thread exits with
- * a finalizer pending.
+ * How many milliseconds the event loop continues before the thread exits, so that the finalizers of
+ * the platform's `fetch` can run. The first releases of Node 20 hang and use a whole core if a
+ * thread exits while a finalizer is pending.
  */
 const LAST_TICKS = 10
 
-/** What a service is told of a question. */
+/** The facts about a question that a service gets. */
 export interface Facts {
-  /** In milliseconds of Unix time. */
+  /** When the question was sent, in milliseconds of Unix time. */
   readonly startedAt: number
   readonly signal: AbortSignal
-  /** To call when the API is connected: from then on the API may have the request. */
+  /**
+   * The service calls this once it has connected to the API. From then on, the API may have
+   * received the request.
+   */
   readonly onConnected: () => void
 }
 
 /** The service of a thread: a function for each type of question. */
 export interface Service {
   request(request: ConfidentialHTTPRequestMessage, facts: Facts): Promise<HTTPResponse>
-  /** Absent where no layers outside the thread may send calls. */
+  /** Carries out a call. Absent if no layers outside the thread may send calls. */
   call?(call: CallFields, facts: Facts): Promise<ConfidentialReply>
-  /** Absent where the calling thread may have no values of secrets. */
+  /** Returns the values of secrets. Absent if the calling thread must not get such values. */
   secrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
 }
 
 /**
- * Runs in its own thread: opens a service, answers each request with it, and wakes the calling
- * thread.
+ * Serves questions inside a thread. Opens a service, answers each question with it, and wakes the
+ * calling thread.
  */
 export function serveThread<Settings>(
   open: (settings: Settings, log: Log) => Promise<Service>,
@@ -62,8 +65,8 @@ export function serveThread<Settings>(
     Atomics.notify(sent, 0)
   }
 
-  // The platform would print an uncaught error or pass it to the calling thread, with any secret it
-  // holds.
+  // Without these listeners, the platform would print an uncaught error or pass it to the calling
+  // thread. The error may contain a secret.
   function fail(thrown: unknown): void {
     post({ type: 'end', why: `nobody caught an error, ${kindOfError(thrown)}` })
     host.exit(70)
@@ -111,7 +114,8 @@ export function serveThread<Settings>(
   }
 
   /**
-   * Exits once no file is being opened: the file would stay open for as long as the process lives.
+   * Ends all questions, then exits once no file is being opened. Otherwise the file would stay open
+   * as long as the process lives.
    */
   async function leave(): Promise<void> {
     for (const { controller } of running.values()) controller.abort()
@@ -152,8 +156,8 @@ async function askService(service: Service, question: Question, facts: Facts): P
 }
 
 /**
- * The memory of an answer's body, if nothing else is in it: it changes hands, and no copy stays
- * behind.
+ * Returns the memory of an answer's body if it contains nothing else. This memory is then
+ * transferred to the calling thread, so that no copy stays behind.
  */
 function ownMemory(response: unknown): readonly ArrayBuffer[] {
   const { body } = (response ?? {}) as { readonly body?: unknown }
@@ -171,9 +175,8 @@ function isTimeUp(question: Question, startedAt: number): boolean {
 }
 
 /**
- * Makes a function that resolves for one waiter per tick of the event loop, in order, so that
- * timers and answers run between expensive tasks. A waiter whose `isCancelled` returns true by then
- * uses up no tick.
+ * Makes a function that lets one waiter per tick of the event loop continue, in order. So timers
+ * and answers can run between expensive tasks. A waiter that is cancelled by then uses no tick.
  */
 function createTickQueue(): (isCancelled: () => boolean) => Promise<void> {
   let waiting: { readonly isCancelled: () => boolean; readonly resolve: () => void }[] = []

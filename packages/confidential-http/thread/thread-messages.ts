@@ -8,13 +8,16 @@ import type { Failure } from '../outcome.js'
 export interface ThreadData<Settings> {
   readonly settings: Settings
   readonly port: MessagePort
-  /** One Int32, incremented with every message: the calling thread sleeps on it. */
+  /**
+   * One Int32, which the enclave's thread increments with every message. A calling thread that
+   * blocks waits for a change of this number.
+   */
   readonly counter: SharedArrayBuffer
   /** The log levels that have a listener. */
   readonly levels: readonly (keyof Log)[]
 }
 
-/** Names a secret of the caller. */
+/** The name of a secret. Its owner is the caller. */
 export type SecretKey = Omit<SecretName, 'owner'>
 
 /** The value of a secret, for a workflow. */
@@ -24,7 +27,8 @@ export interface ReleasedSecret {
 }
 
 /**
- * The fields of a confidential call that can be sent to another thread. The thread adds the others.
+ * The fields of a confidential call that can be sent to another thread. That thread adds the other
+ * fields.
  */
 export type CallFields = Omit<
   ConfidentialCall,
@@ -33,27 +37,29 @@ export type CallFields = Omit<
 
 /** A question to the enclave's thread. */
 export type Question =
-  /** The answer is an HTTPResponse. */
+  /** A checked request. The answer is an HTTPResponse. */
   | { readonly type: 'request'; readonly request: ConfidentialHTTPRequestMessage }
-  /** A call that has been through layers outside the thread. The answer is a ConfidentialReply. */
+  /**
+   * A call that has already passed layers outside the thread. The answer is a ConfidentialReply.
+   */
   | { readonly type: 'call'; readonly call: CallFields }
-  /** The answer is a ReleasedSecret for each name. */
+  /** The names of secrets. The answer has a ReleasedSecret for each name. */
   | { readonly type: 'secrets'; readonly names: readonly SecretKey[] }
 
 /** A message to the enclave's thread. */
 export type ToThread =
   | (Question & {
       readonly id: number
-      /** In milliseconds of Unix time. */
+      /** When the question was sent, in milliseconds of Unix time. */
       readonly startedAt: number
     })
   | { readonly type: 'cancel'; readonly id: number }
 
 /** A message from the enclave's thread. */
 export type FromThread =
-  /** The thread is ready or, with a failure, never will be. */
+  /** The thread is ready. With a `failure`, the thread could not start. */
   | { readonly type: 'opened'; readonly failure?: Failure }
-  /** The API is connected: from then on it may have the request. */
+  /** The enclave has connected to the API. From then on, the API may have received the request. */
   | { readonly type: 'connected'; readonly id: number }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }
   | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
@@ -63,5 +69,8 @@ export type FromThread =
       readonly message: string
       readonly facts: Readonly<Record<string, unknown>> | undefined
     }
-  /** The last message. A thread that is killed or runs out of memory does not send it. */
+  /**
+   * The last message of a thread. A thread that is killed or runs out of memory does not send this
+   * message.
+   */
   | { readonly type: 'end'; readonly why: string }

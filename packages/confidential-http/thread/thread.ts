@@ -12,35 +12,38 @@ import { startWorker, stopWorker, type WorkerSettings } from './worker.js'
 
 /** A question that was sent. */
 export interface Sent<Value> {
-  /** Blocks until the answer has arrived or the time is up. */
+  /** Blocks until the answer has arrived or the question has timed out. */
   result(): Value
-  /** Waits for the same without blocking. */
+  /** Waits for the answer without blocking. */
   resultAsync(): Promise<Value>
 }
 
 /** Options of a question. */
 export interface SendOptions {
-  /** Aborting it cancels the question. */
+  /** A signal that cancels the question when it aborts. */
   readonly signal?: AbortSignal | undefined
   /**
    * Whether a cancelled question stays open until the thread has reported its outcome. @default
    * false
    */
   readonly awaitsOutcome?: boolean
-  /** Called when the thread has connected to the API: from then on the API may have the request. */
+  /**
+   * Called when the thread has connected to the API. From then on, the API may have received the
+   * request.
+   */
   readonly onConnected?: (() => void) | undefined
 }
 
 /** Options of a thread. */
 export interface ThreadOptions extends WorkerSettings {
-  /** Sent to the thread when it starts. */
+  /** The settings that are sent to the thread when it starts. */
   readonly settings: unknown
   readonly log: Log
 }
 
 type Outcome = { readonly response: unknown } | { readonly error: Error }
 
-/** A question and, once the thread has answered it, its outcome. */
+/** A question. It has an outcome once the thread has answered. */
 interface Asked {
   outcome?: Outcome
   onConnected?: (() => void) | undefined
@@ -53,27 +56,30 @@ interface Asked {
 const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
 
 /**
- * Milliseconds a thread may take to start. With less, a slow machine might never have a thread that
- * is ready.
+ * How many milliseconds a thread may take to start. With a lower limit, a slow machine might never
+ * get a thread ready.
  */
 const MAX_START = 10_000
 
 /**
- * A thread that answers questions. Only an awaited question keeps the process alive, the thread
- * does not.
+ * A thread that answers questions. The thread itself does not keep the process alive. Only an
+ * awaited question does.
  */
 export class Thread {
   readonly #log: Log
   readonly #worker: Worker
   readonly #port: MessagePort
-  /** The thread increments this number with each message: a caller that blocks sleeps on it. */
+  /**
+   * The thread increments this number with each message. A caller that blocks waits for a change of
+   * this number.
+   */
   readonly #received: Int32Array
   readonly #startedAt = performance.now()
   readonly #ready = createDeferred()
-  /** The questions without an outcome, by their number. */
+  /** The questions without an outcome, by id. */
   readonly #open = new Map<number, Asked>()
   #lastID = 0
-  /** How many promises of this thread are awaited. */
+  /** How many promises of this thread callers are awaiting. */
   #awaited = 0
   #idle = createDeferred()
   #isReady = false
@@ -93,7 +99,8 @@ export class Thread {
     this.#worker = startWorker(program, data, [port2])
     this.#worker.on('error', thrown => this.#die(kindOfError(thrown)))
     this.#worker.on('exit', code => {
-      // Its last messages count.
+      // The last messages of the thread may contain outcomes, so they are received before the open
+      // questions fail.
       this.#receiveAll()
       this.#die(`exit code ${code}`)
     })
@@ -101,7 +108,7 @@ export class Thread {
     port1.unref()
   }
 
-  /** Resolves when the thread is ready for questions; rejects if it never will be. */
+  /** Resolves when the thread is ready for questions. Rejects if it can't start. */
   get ready(): Promise<void> {
     return this.#ready.promise
   }
@@ -111,19 +118,22 @@ export class Thread {
     return this.#keepAlive(this.ready)
   }
 
-  /** True while the thread answers questions. */
+  /** Tells whether the thread is ready and has not ended. */
   isReady(): boolean {
     this.#receiveAll()
     return this.#isOpen && this.#ended === undefined
   }
 
-  /** False once the thread has ended or sent its last message. */
+  /**
+   * Tells whether the thread can still get questions. Returns false once it has ended or sent its
+   * last message.
+   */
   isUsable(): boolean {
     this.#receiveAll()
     return this.#ended === undefined
   }
 
-  /** True if no question is open. */
+  /** Tells whether no question is open. */
   isIdle(): boolean {
     return this.#open.size === 0
   }
@@ -134,8 +144,8 @@ export class Thread {
   }
 
   /**
-   * Sends a question. The thread counts as dead if it does not answer within `timeout`
-   * milliseconds.
+   * Sends a question. If a started thread does not answer within `timeout` milliseconds, it counts
+   * as dead and is ended.
    */
   send<Value>(
     question: Question,
@@ -173,14 +183,15 @@ export class Thread {
   }
 
   /**
-   * Fails the open questions with `reason`, and marks whether they may have been sent. Resolves
-   * when the thread has exited, or hangs.
+   * Ends the thread. Open questions fail with `reason`, which is marked with whether they may have
+   * been sent. Resolves when the thread has exited, or after a time limit if it hangs.
    */
   async end(reason: Error): Promise<void> {
     if (this.#ended === undefined) {
       this.#ended = reason
       this.#ready.reject(reason)
-      // A thread that is slow to start does not hang. Terminated, it would leave a file open.
+      // A thread that has not started yet may only be slow. If it were terminated at once, it could
+      // leave a file open.
       const patience = this.#isReady ? 0 : this.#startedAt + MAX_START - performance.now()
       this.#exited = stopWorker(this.#worker, patience)
       const error = withSent(reason, this.#isOpen) as Error
@@ -220,13 +231,15 @@ export class Thread {
     }
   }
 
-  /** Receives the queued messages, because the event loop may have been blocked. */
+  /**
+   * Receives all queued messages. This is needed because a blocked event loop delivers no messages.
+   */
   #receiveAll(): void {
     for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port))
       this.#receive(next.message as FromThread)
   }
 
-  /** Sets the outcome of a question, unless the question has one. */
+  /** Sets the outcome of a question, unless the question already has one. */
   #complete(id: number, outcome: Outcome): void {
     const asked = this.#open.get(id)
     if (asked === undefined) return
@@ -244,7 +257,7 @@ export class Thread {
     this.#complete(id, { error })
   }
 
-  /** Sets the outcome of a question whose time is up. */
+  /** Fails a question whose time is up. */
   #giveUp(id: number, timeout: number): void {
     this.#receiveAll()
     if (!this.#open.has(id)) return

@@ -1,17 +1,22 @@
 import host from 'node:process'
 import { type MessagePort, Worker, type WorkerOptions } from 'node:worker_threads'
 
-/** Variables for proxies, certificates and the time zone. None of them loads code or prints. */
+/**
+ * The variables that a thread gets from the process: for proxies, certificates and the time zone.
+ * None of them loads code or prints data.
+ */
 const VARIABLES: readonly string[] = [
   ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'],
   ...['NODE_EXTRA_CA_CERTS', 'NODE_USE_ENV_PROXY', 'NODE_USE_SYSTEM_CA'],
   ...['SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'],
 ]
 
-/** The corresponding flags. */
+/**
+ * The flags that a thread gets from the process. They concern the same subjects as the variables.
+ */
 const FLAGS =
   /^--(dns-result-order|(no-)?network-family-autoselection(-attempt-timeout)?|tls-(min|max)-v1\.\d|use-system-ca)(=|$)/
-/** Flags whose value may be the next argument. */
+/** The flags whose value may be the next argument, so that the next argument is kept, too. */
 const FLAG_AND_VALUE = /^--(dns-result-order|network-family-autoselection-attempt-timeout)$/
 
 /** The environment of a thread. */
@@ -21,9 +26,9 @@ export interface ThreadEnvironment {
 }
 
 /**
- * Makes the environment of a thread that holds secrets, with the variables of the caller. It is not
- * that of the process, where `NODE_DEBUG` prints the bytes that the platform sends, and
- * `NODE_OPTIONS` and flags preload modules that can read secrets.
+ * Makes the environment of a thread that contains secrets. Adds the variables in `more`. The thread
+ * does not get the whole environment of the process. With it, `NODE_DEBUG` could print the bytes
+ * that the platform sends. `NODE_OPTIONS` and flags could preload modules that read secrets.
  */
 export function threadEnvironment(more: Readonly<Record<string, string>> = {}): ThreadEnvironment {
   const { env, execArgv } = host
@@ -42,19 +47,19 @@ export function threadEnvironment(more: Readonly<Record<string, string>> = {}): 
 }
 
 /**
- * True for Node's error about a flag that only a process can have. It applies to the threads of the
- * process anyway.
+ * Tells whether an error is Node's error about a flag that only a process can have. Such a flag of
+ * the process applies to its threads anyway.
  */
 export function isRejectedFlag(thrown: unknown): boolean {
   return (thrown as { code?: unknown } | null)?.code === 'ERR_WORKER_INVALID_EXEC_ARGV'
 }
 
-/** The program of a thread, and its resources. */
+/** The program of a thread, and its limits. */
 export interface WorkerSettings {
   readonly file: URL
-  /** The limit of its heap, in megabytes. */
+  /** The limit of the thread's heap, in megabytes. */
   readonly memoryMb: number
-  /** Environment variables besides those that every thread has. */
+  /** Environment variables that the thread gets in addition to `VARIABLES`. */
   readonly env?: Readonly<Record<string, string>> | undefined
 }
 
@@ -83,13 +88,17 @@ export function startWorker(
   return worker
 }
 
-/** Milliseconds to wait for a worker to end; it is terminated after half of them. */
+/**
+ * How many milliseconds to wait for a worker to end. After half of this time the worker is
+ * terminated.
+ */
 const MAX_STOP = 800
 
 /**
- * Resolves when the worker has exited, or hangs. A worker whose port is closed exits by itself
- * unless it hangs; it is terminated `patience` milliseconds from now at the earliest. (Early
- * releases of Node 20 may fail to terminate a worker.)
+ * Stops a worker. A worker whose port is closed exits by itself unless it hangs. A worker that
+ * hangs is terminated, but not earlier than after `patience` milliseconds. Resolves when the worker
+ * has exited, or after `MAX_STOP` milliseconds. The limit is needed because early releases of Node
+ * 20 may fail to terminate a worker.
  */
 export function stopWorker(worker: Worker, patience: number): Promise<void> {
   return new Promise(resolve => {

@@ -8,14 +8,14 @@ import { AuditWriter, checkAuditFile } from '../audit/writer.js'
 import type { VaultFolder } from './files.js'
 import type { SignedManifest } from './manifest.js'
 
-/** The file of the acts of those who change a vault: an audit log. */
+/** The file with the audit log of a vault: it records the changes, or the releases of a holder. */
 export const ACTS_FILE = 'audit.jsonl'
 
 const MAX_BYTES = 16_777_216
-/** Milliseconds to wait for another process that records its act. */
+/** Milliseconds to wait while another process records its change. */
 const PATIENCE = 10_000
 
-/** Records each change of a vault, with who made it. */
+/** Records each change of a vault, and who made it. */
 export class ActLog {
   readonly #folder: VaultFolder
   readonly #file: string
@@ -26,16 +26,16 @@ export class ActLog {
   }
 
   /**
-   * Rejects before a change that could not be recorded, as somebody has put something else in the
-   * place of the log.
+   * Called before a change. Rejects if something other than a regular file is in the place of the
+   * log, because the change could not be recorded.
    */
   check(): Promise<void> {
     return checkAuditFile(this.#file)
   }
 
   /**
-   * Records a change that was made. A process that ends in between leaves the number of its change
-   * out, which a verification names.
+   * Records a change that was made. If the process ends before that, the number of its change is
+   * missing in the log. A verification of the log reports that number.
    */
   async record(made: Made): Promise<void> {
     try {
@@ -81,7 +81,7 @@ function userNow(): string {
   try {
     return userInfo().username
   } catch {
-    // A user of a container may have no name.
+    // The user of a container may have no name.
     return String(host.getuid?.() ?? '')
   }
 }

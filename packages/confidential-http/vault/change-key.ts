@@ -40,7 +40,10 @@ import { claimGeneration, removeOldShares, removeShares } from './share-files.js
 import type { KeyChange, Recovery, ReshareOptions } from './vault.js'
 import type { VaultStates } from './vault-state.js'
 
-/** A day: less would leave no time to reshare. */
+/**
+ * The shortest `shareLifetime`: a day, in milliseconds. Anything shorter would leave no time to
+ * reshare.
+ */
 const MIN_LIFETIME = 86_400_000
 const CHANGED = 'the key was changed meanwhile, by another process: nothing was done'
 
@@ -64,21 +67,21 @@ function checkAddresses(field: string, value: unknown): readonly HolderAddress[]
   return addresses
 }
 
-/** The holders of the old generation and of the next one. */
+/** The dealers of the old generation and the receivers of the next one. */
 interface Holders {
   readonly generation: number
   readonly dealers: readonly Dealer[]
   readonly receivers: readonly Receiver[]
 }
 
-/** How the key is split next. */
+/** The next split of the key. */
 interface Split extends Pick<Manifest, 'threshold' | 'addresses' | 'shareLifetime'> {
   readonly holders: number
-  /** A new key is dealt in place of the old one. */
+  /** True if a new key is dealt in place of the old one. */
   readonly isFresh: boolean
 }
 
-/** Changes the key of a vault, or who has which share of it. */
+/** Changes the key of a vault, or its holders and their shares. */
 export class KeyChanger {
   readonly #folder: VaultFolder
   readonly #log: ManifestLog
@@ -101,9 +104,9 @@ export class KeyChanger {
   }
 
   /**
-   * Gives each holder a new share of the same key. The new holders have shown their shares before
-   * the manifest names them, and old shares are removed once all new holders go by that manifest: a
-   * process that is killed leaves either generation whole.
+   * Gives each holder a new share of the same key. The new holders prove that they have their
+   * shares before the manifest names them. Old shares are removed once all new holders use that
+   * manifest. So a process that is killed leaves one of the two generations complete.
    */
   async reshare(given?: ReshareOptions): Promise<KeyChange> {
     const options = readOptions('reshare', given, schema)
@@ -130,7 +133,7 @@ export class KeyChanger {
 
   /**
    * Makes a new key, and encrypts the newest version of each secret with it. Older versions and
-   * expired secrets go. Crash-safe as `reshare` is.
+   * expired secrets are removed. Like `reshare`, it may be killed at any time.
    */
   async rotate(): Promise<KeyChange> {
     const base = await this.#settledHead()
@@ -140,9 +143,9 @@ export class KeyChanger {
   }
 
   /**
-   * Has a vault that was put back from a backup accepted by processes that have seen a newer state,
-   * up to the change `after`. Rejects where the holders have no shares of its generation any more;
-   * they keep those that they have.
+   * Makes processes accept a vault that was restored from a backup, even if they have seen a newer
+   * state up to the change `after`. Rejects if too few holders still have shares of its generation,
+   * or if a holder has seen a later change. The holders keep the shares that they have.
    */
   async recover(after: number): Promise<Recovery> {
     const next = await this.#log.recover(this.#writer, after)
@@ -195,8 +198,8 @@ export class KeyChanger {
   }
 
   /**
-   * Encrypts the newest versions with a new key. What `made` has was encrypted before another
-   * process was first with its change.
+   * Encrypts the newest versions with a new key. `made` has the versions that an earlier attempt
+   * has encrypted: another process was first with its change, so the commit was attempted again.
    */
   async #encryptAll(
     now: SignedManifest,
@@ -233,8 +236,8 @@ export class KeyChanger {
   }
 
   /**
-   * Removes the shares of a change that failed, unless the vault uses them: it may have failed
-   * after the manifest was written.
+   * Removes the shares of a change that failed, unless the vault uses them. The change may have
+   * failed after the manifest was written.
    */
   async #removeUnused(generation: number): Promise<void> {
     const now = await this.#log.head().catch(() => undefined)
@@ -242,23 +245,26 @@ export class KeyChanger {
       await removeShares(this.#folder, generation)
   }
 
-  /** The vault as it is now, after the rest of an earlier change of the key. */
+  /**
+   * The current state of the vault, after an unfinished earlier change of the key has been
+   * completed.
+   */
   async #settledHead(): Promise<SignedManifest> {
     const now = await this.#log.head()
     if (now.isUnsettled === true || now.dropped !== undefined)
       try {
         await this.#settle(now)
       } catch (thrown) {
-        // The change before was taken back: this one begins where that did.
+        // The earlier change was taken back. The new change starts from the state before it.
         if (!(thrown instanceof VaultError)) throw thrown
       }
     return this.#log.head()
   }
 
   /**
-   * Sends the manifest to the new holders and to those that were dropped, and deletes what is old
-   * once every new holder has its share. Returns the holders that could not be reached. Where a new
-   * holder has no share, the change is taken back.
+   * Sends the manifest to the new holders and to those that were dropped. Deletes old shares and
+   * files once every new holder has its share. Returns the holders that could not be reached. If a
+   * new holder has no share, the change is taken back.
    */
   async #settle(next: SignedManifest, base: SignedManifest = next): Promise<readonly Unreached[]> {
     const { addresses = [], generation, dropped = [] } = next
@@ -281,9 +287,10 @@ export class KeyChanger {
   }
 
   /**
-   * Puts the generation before into use again, whose shares nobody has deleted yet. Of a new key,
-   * secrets that were put since go with it, and each is named: that is done only where so many
-   * shares of it are lost that nobody can read them. Throws VaultError.
+   * Puts the previous generation into use again; nobody has deleted its shares yet. If the failed
+   * change made a new key, secrets that were put with the new key are lost, and the error names
+   * each of them. Secrets are given up only if so many shares of the new key are lost that nobody
+   * can read them. Always throws VaultError.
    */
   async #takeBack(failed: SignedManifest, without: readonly Unreached[]): Promise<never> {
     const reasons = without.map(({ why }) => why)
@@ -291,7 +298,7 @@ export class KeyChanger {
     let lost: readonly SecretVersion[] = []
     const { next } = await this.#log.commit(this.#writer, now => {
       if (!hasSameShares(now, failed)) throw failure(CHANGED, reasons)
-      // Once another process has settled it, the holders have deleted the shares of before.
+      // Once another process has settled the change, the holders have deleted the previous shares.
       if (base === undefined || now.isUnsettled !== true)
         throw failure('holders have lost their shares: reshare without them', reasons)
       const { generation, threshold, publicKey, addresses, dropped, shareLifetime } = base
@@ -305,7 +312,7 @@ export class KeyChanger {
           'holders have no share of the new key, and secrets were put with it: reshare without them',
           reasons,
         )
-      // What was removed since stays so.
+      // Secrets that were removed meanwhile stay removed.
       const isNamed = new Set(now.secrets.map(formatName))
       const secrets = isSameKey
         ? now.secrets
@@ -314,8 +321,8 @@ export class KeyChanger {
         ...{ generation, threshold, publicKey, addresses, dropped, secrets, shareLifetime },
         act: { type: 'take back' },
         isUnsettled: undefined,
-        // Counted anew: the time of these shares may have passed meanwhile, and holders would
-        // delete them at once.
+        // The lifetime starts again. The old expiry may have passed meanwhile, and holders would
+        // delete the shares at once.
         sharesExpireAt: expiryOf(shareLifetime),
       }
     })
@@ -331,7 +338,8 @@ export class KeyChanger {
   }
 
   /**
-   * Settles a generation, unless another process has changed the key meanwhile, and does so itself.
+   * Settles a generation. If another process has changed the key meanwhile, that process settles
+   * its own generation.
    */
   async #amend(settling: Manifest, change: Pick<Manifest, 'dropped'>): Promise<SignedManifest> {
     const { next } = await this.#log.commit(this.#writer, now =>
@@ -353,7 +361,7 @@ export class KeyChanger {
       const receivers = embeddedReceivers(this.#folder, generation, holders, keys, isFresh)
       return { generation, dealers, receivers }
     }
-    // A holder that has lost its share gets another one.
+    // A holder that has lost its share gets a new one.
     const told = await sendToAll(this.#log, base, addresses)
     const unreached = told.filter(({ hasNoShare }) => !hasNoShare)
     if (unreached.length > 0) {
@@ -395,12 +403,12 @@ function failure(
   return new VaultError([what, ...reasons].join('\n  '), { code })
 }
 
-/** The time at which shares that are made now expire. */
+/** The time at which shares that are made now will expire. */
 function expiryOf(shareLifetime: number | undefined): number | undefined {
   return shareLifetime === undefined ? undefined : Date.now() + shareLifetime
 }
 
-/** The holders that have to be told that they are none any more. */
+/** The former holders that must still be told that they are no longer holders. */
 function droppedOf(
   { dropped = [], addresses = [] }: Manifest,
   next: readonly HolderAddress[] = [],
@@ -411,12 +419,12 @@ function droppedOf(
   return distinct.length === 0 ? undefined : distinct.slice(-MAX_DROPPED)
 }
 
-/** Names a version, whichever key it is encrypted with. */
+/** Identifies a version of a secret, independent of the key that encrypts it. */
 function formatVersion(each: SecretVersion): string {
   return `${formatName(each)} ${each.version} ${each.putAt}`
 }
 
-/** True if the same secret key decrypts, whatever its shares are. */
+/** True if the same secret key decrypts for both, even if its shares differ. */
 function isSamePublic(one: PublicKey, other: PublicKey): boolean {
   const pointOf = (key: PublicKey): string => (JSON.parse(formatPublicKey(key)) as { H: string }).H
   return pointOf(one) === pointOf(other)

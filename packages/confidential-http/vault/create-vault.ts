@@ -34,7 +34,8 @@ export interface VaultOptions extends PermissionOptions {
   /** How many holders it takes to release a secret. @default 2, or 1 if there is one holder */
   readonly threshold?: number
   /**
-   * The owner of secrets put without one: an address, 40 hexadecimal digits with or without 0x.
+   * The owner of secrets that are put without an owner: an address, 40 hexadecimal digits with or
+   * without 0x.
    * @default a random one
    */
   readonly owner?: string
@@ -48,18 +49,20 @@ const schema = {
 } satisfies Schema<VaultOptions>
 
 /**
- * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Anybody
- * who can read the directory can decrypt its secrets: this is a vault for development, with every
- * holder on one machine.
+ * Makes a vault with a fresh key in a directory, which may exist but must not be a vault. Every
+ * holder is on this machine, so anybody who can read the directory can decrypt its secrets. Use
+ * such a vault for development only.
  *
- *     vault.json                              owner, and the public key that manifests are signed with
- *     writer.json                             the secret key that manifests are signed with
- *     manifests/1.json …                      threshold, holders, public key, versions of secrets; the highest number counts
- *     shares/1/0.json …                        a holder's private share of a generation, as TDH2's JSON
- *     secrets/<owner>/<namespace>/<key>.<digest>.json  owner, namespace, key, ciphertext
+ *     vault.json             owner, and the public key that verifies manifests
+ *     writer.json            the secret key that signs manifests
+ *     manifests/1.json …     threshold, holders, public key, versions of secrets;
+ *                            the manifest with the highest number counts
+ *     shares/1/0.json …      a holder's private share of a generation, as TDH2's JSON
+ *     secrets/<owner>/<namespace>/<key>.<digest>.json
+ *                            owner, namespace, key, ciphertext
  *
- * In file names an upper-case X is written -x. Names that begin with a dot are drafts of files
- * being written; they can be deleted while no process writes. Only their owner can read the files.
+ * In file names an upper-case X is written -x. Files whose names begin with a dot are drafts; they
+ * can be deleted while no process writes. Only their owner can read the files.
  *
  * @example
  * const vault = await createVault('./vault')
@@ -83,7 +86,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
     const { writer, text } = createWriter()
     await folder.write(WRITER_FILE, text)
     await writeFirst(folder, writer, { generation, threshold, publicKey, secrets: [] })
-    // Last, so that a directory is a vault only when it is complete.
+    // This file is written last, so that a directory is a vault only when it is complete.
     await writeIdentity(folder, { owner, writer: writer.publicKey })
   } catch (error) {
     throw isStreamsError(error) ? error : fileError(path, 'written', error)
@@ -91,7 +94,7 @@ export async function createVault(directory: string, options: VaultOptions = {})
   return openVault(path, { insecurePermissions })
 }
 
-/** Reserves the directory: only one process can make the folder of the holders. */
+/** Reserves the directory: only one process can make the folder of the shares. */
 async function claim(folder: VaultFolder): Promise<void> {
   const { directory } = folder
   const holders = join(directory, SHARES_FOLDER)

@@ -17,7 +17,9 @@ import type { RespondingHolder } from './vault.js'
 
 type Generation = Pick<Manifest, 'generation' | 'publicKey'>
 
-/** A holder of the vault in this directory. It reads its share for each release. */
+/**
+ * Makes a holder whose share is in the vault's own directory. It reads its share for each release.
+ */
 export function createEmbeddedHolder(
   index: number,
   folder: VaultFolder,
@@ -25,7 +27,7 @@ export function createEmbeddedHolder(
   ciphertextOf: (name: SecretName) => Promise<string>,
 ): RespondingHolder {
   const file = shareFile(generation, index)
-  // Requests at once share one reading, and the share is in memory no longer than they take.
+  // Simultaneous requests share one read. The share stays in memory only as long as they run.
   const read = createBatch(() => readShare(folder, file, publicKey, index))
   const maker = new ShareMaker(publicKey, read)
   return {
@@ -39,24 +41,24 @@ export function createEmbeddedHolder(
   }
 }
 
-/** A dealer in the vault's directory, with the key that it is invited by. */
+/** A dealer in the vault's directory, with the key that invitations to it are sealed to. */
 export interface EmbeddedDealer extends Dealer {
   readonly key: Uint8Array
 }
 
-/** Reads the key that a receiver wants its sub-share sealed to. */
+/** Reads the key in an invitation: the receiver's sub-share is sealed to that key. */
 export type ReadInvitation = (
   invitation: Uint8Array,
   receiver: number,
   keys: BoxKeys,
 ) => Uint8Array | undefined
 
-/** The holders of the shares in a directory. Of a fresh key, they deal random secrets. */
+/** The holders of the shares in a directory. For a fresh key, they deal random secrets. */
 export function embeddedDealers(
   folder: VaultFolder,
   { generation, publicKey }: Generation,
   { count, threshold, isFresh }: { count: number; threshold: number; isFresh: boolean },
-  // Within one process nobody can mistake a receiver for another.
+  // Within one process, receivers need no authentication.
   readInvitation: ReadInvitation = (invitation, _receiver, keys) => openSealed(invitation, keys),
 ): readonly EmbeddedDealer[] {
   return Array.from({ length: count }, (_, index) => {
@@ -75,7 +77,7 @@ export function embeddedDealers(
   })
 }
 
-/** The holders of the shares that a directory will have. */
+/** The holders of the shares that a directory will have after the resharing. */
 export function embeddedReceivers(
   folder: VaultFolder,
   generation: number,

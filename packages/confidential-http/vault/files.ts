@@ -12,10 +12,13 @@ import {
 } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 
-/** An object of JSON whose fields are not checked yet. */
+/** A JSON object whose fields are not checked yet. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Creates a folder and its missing parents for their owner alone, whatever the umask. */
+/**
+ * Creates a folder and its missing parents with access for their owner only, independent of the
+ * umask.
+ */
 export async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
@@ -29,7 +32,10 @@ export async function makeFolder(path: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** The files below the directory of a vault or of a holder. Errors show their path below it. */
+/**
+ * The files in the directory of a vault or of a holder. Errors show paths relative to that
+ * directory.
+ */
 export class VaultFolder {
   readonly directory: string
   readonly permissions: Permissions
@@ -44,7 +50,7 @@ export class VaultFolder {
     return join(this.directory, file)
   }
 
-  /** The text of a file without its last line break; undefined if there is no file. */
+  /** The text of a file without the white space at its end; undefined if there is no file. */
   async readText(file: string, maxBytes: number, content: Content): Promise<string | undefined> {
     try {
       const text = await readTextFile(
@@ -66,35 +72,35 @@ export class VaultFolder {
     return text === undefined ? undefined : parseFields(text, file)
   }
 
-  /** Writes a file whole or not at all, for its owner alone. */
+  /** Writes a file completely or not at all, with access for its owner only. */
   write(file: string, text: string): Promise<void> {
     return writeWhole(this.path(file), `${text}\n`, setMode)
   }
 
-  /** As `write`; rejects with EEXIST where the file exists. */
+  /** Like `write`, but rejects with EEXIST if the file exists. */
   writeNew(file: string, text: string): Promise<void> {
     return writeNew(this.path(file), `${text}\n`, setMode)
   }
 }
 
-/** The umask may have removed bits. */
+/** Sets the permissions of a draft, because the umask may have removed bits. */
 function setMode(draft: FileHandle): Promise<void> {
   return draft.chmod(0o600)
 }
 
-/** Parses a JSON object. Throws VaultError, which calls the text `shown`. */
+/** Parses a JSON object. Throws a VaultError that calls the text `shown`. */
 export function parseFields(text: string, shown: string): Fields {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
   } catch {
-    // The message of JSON.parse quotes the text.
+    // The error is not passed on, because the message of JSON.parse quotes the text.
   }
   throw new VaultError(`${shown} is not a JSON object`)
 }
 
 /**
- * Checks fields by a rule for each. Throws VaultError, which calls the object `shown` and names the
+ * Checks each field with its rule. Throws a VaultError that calls the object `shown`, and names the
  * field and the rule.
  */
 export function checkFields(
@@ -109,7 +115,7 @@ export function checkFields(
   }
 }
 
-/** The rule of a text that a pattern describes. */
+/** The rule of a text that matches a pattern. */
 export function textLike(pattern: RegExp, what: string): Rule<string> {
   return (field, value) => {
     if (typeof value === 'string' && pattern.test(value)) return value
@@ -120,7 +126,7 @@ export function textLike(pattern: RegExp, what: string): Rule<string> {
 /** The rule of a public key, or of a digest. */
 export const hexText: Rule<string> = textLike(/^[0-9a-f]{64}$/, '64 lower-case hexadecimal digits')
 
-/** The rule of a list, of so many entries that keep a rule. */
+/** The rule of a list of `min` to `max` entries, with a rule for each entry. */
 export function listOf<Value>(rule: Rule<Value>, max: number, min = 0): Rule<readonly Value[]> {
   return (field, value) => {
     if (!Array.isArray(value) || value.length > max || value.length < min)
@@ -140,7 +146,7 @@ export function objectOf(rules: Readonly<Record<string, Rule<unknown>>>): Rule<o
   }
 }
 
-/** True for the error of a file system that finds nothing at a path. */
+/** True if a file system error means that nothing exists at the path. */
 export function isAbsence(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(codeOf(error))
 }

@@ -13,17 +13,17 @@ import { checkFields, hexText, textLike, type VaultFolder } from './files.js'
 
 /** The facts of a vault that never change: the contents of vault.json. */
 export interface Identity {
-  /** The owner of secrets put without one. */
+  /** The owner of secrets that are put without an owner. */
   readonly owner: string
-  /** The public key that manifests are signed with. */
+  /** The public key that verifies the manifests. */
   readonly writer: string
 }
 
 /** The version of vault.json. */
 const VERSION = 2
-/** Both files hold two short texts. */
+/** The longest vault.json or writer.json. Both contain only two or three short texts. */
 const MAX_BYTES = 4096
-/** The file that makes a directory a vault. */
+/** The file that marks a directory as a vault. */
 export const VAULT_FILE = 'vault.json'
 
 /** Writes vault.json. */
@@ -31,7 +31,7 @@ export async function writeIdentity(folder: VaultFolder, identity: Identity): Pr
   await folder.write(VAULT_FILE, JSON.stringify({ version: VERSION, ...identity }, null, 2))
 }
 
-/** Reads vault.json; undefined if the directory is not a vault. */
+/** Reads vault.json. Returns undefined if the directory is not a vault. */
 export async function readIdentity(folder: VaultFolder): Promise<Identity | undefined> {
   const fields = await folder.read(VAULT_FILE, MAX_BYTES, 'public')
   if (fields === undefined) return undefined
@@ -45,7 +45,7 @@ export async function readIdentity(folder: VaultFolder): Promise<Identity | unde
   return { owner: checkOwner('owner', owner), writer: writer as string }
 }
 
-/** Signs the manifests of a vault, and the orders to its holders. */
+/** Signs the manifests of a vault, and the orders and steps for its holders. */
 export interface Writer {
   /** The public key: 64 hexadecimal digits. */
   readonly publicKey: string
@@ -55,7 +55,10 @@ export interface Writer {
 
 /** The file of the writer's secret key. */
 export const WRITER_FILE = 'writer.json'
-/** The bytes before the 32 bytes of a key of Ed25519 in PKCS #8 and in SPKI. */
+/**
+ * The bytes before the 32 bytes of an Ed25519 key: in PKCS #8 for a secret key, in SPKI for a
+ * public key.
+ */
 const SECRET_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
 
@@ -67,7 +70,7 @@ export function createWriter(): { readonly writer: Writer; readonly text: string
   return { writer, text: JSON.stringify({ publicKey: writer.publicKey, secretKey }, null, 2) }
 }
 
-/** Reads the writer of a vault with this public key. */
+/** Reads the writer's key. Rejects unless its public key is this one. */
 export async function readWriter(folder: VaultFolder, publicKey: string): Promise<Writer> {
   const fields = await folder.read(WRITER_FILE, MAX_BYTES, 'secret')
   if (fields === undefined)
@@ -81,7 +84,7 @@ export async function readWriter(folder: VaultFolder, publicKey: string): Promis
   return writer
 }
 
-/** Rejects if others can read the file of the writer, if it is there. */
+/** Rejects if the writer's file exists and others can read it. */
 export async function checkWriterFile(folder: VaultFolder): Promise<void> {
   const entry = await stat(folder.path(WRITER_FILE)).catch(() => undefined)
   if (entry?.isFile() === true) folder.permissions.checkFile(WRITER_FILE, entry, 'secret')
@@ -100,7 +103,7 @@ function writerOf(seed: Buffer): Writer {
   }
 }
 
-/** True if the holder of a writer's key has signed the text. */
+/** True if the text was signed with the secret key of this writer. */
 export function isSigned(text: string, signature: string, publicKey: string): boolean {
   let key: KeyObject
   try {

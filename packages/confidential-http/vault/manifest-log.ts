@@ -20,9 +20,9 @@ import { createBatch, createTurns } from './turns.js'
 
 /** The folder of the manifests. The manifest with the highest number is the vault's state. */
 export const MANIFESTS_FOLDER = 'manifests'
-/** How many manifests stay. A writer that is further behind has to try again. */
+/** How many manifests are kept. A writer that is further behind must try again. */
 const RETAINED = 16
-/** How often a change is tried again because another process was first. */
+/** The most attempts at a read or a change. An attempt fails if another process was first. */
 const MAX_ATTEMPTS = 500
 
 /** The fields of a manifest that a change replaces. */
@@ -41,8 +41,8 @@ export async function writeFirst(
 }
 
 /**
- * The manifests of a vault: any number of processes read and change them. Each manifest is a file
- * that is written once.
+ * The manifests of a vault. Any number of processes can read and change them. Each manifest is a
+ * file that is written once.
  */
 export class ManifestLog {
   readonly #folder: VaultFolder
@@ -50,7 +50,7 @@ export class ManifestLog {
   readonly #seen: RollbackState
   readonly #acts: ActLog | undefined
   #cached: SignedManifest | undefined
-  /** Changes of one process need not compete. */
+  /** Runs the changes of this process one after the other, so that they don't compete. */
   readonly #inTurn = createTurns()
 
   /** Opens the manifests that this writer has signed. Changes are recorded in `acts`. */
@@ -62,12 +62,12 @@ export class ManifestLog {
   }
 
   /**
-   * The state now: the same object until it changes. Rejects (`ROLLBACK`) if it is older than a
-   * state that was seen. Requests at once read the folder once.
+   * The current state: the same object until it changes. Rejects (`ROLLBACK`) if the state is older
+   * than a state that was seen. Simultaneous requests read the folder once.
    */
   readonly head: () => Promise<SignedManifest> = createBatch(() => this.#readHead())
 
-  /** The last state before a generation that is still stored. */
+  /** The newest stored state that has another generation than `generation`. */
   async before(generation: number): Promise<SignedManifest | undefined> {
     for (const sequence of (await this.#numbers()).sort((one, other) => other - one)) {
       const found = await this.#read(sequence)
@@ -76,7 +76,7 @@ export class ManifestLog {
     return undefined
   }
 
-  /** Makes the next state of the state now, whole or not at all. */
+  /** Makes the next state from the current one, completely or not at all. */
   commit(
     writer: Writer,
     change: MakeChange,
@@ -85,8 +85,8 @@ export class ManifestLog {
   }
 
   /**
-   * Makes a next state of the state now which processes accept that have seen changes up to `after`
-   * of another history. Rejects if another process has made a change meanwhile, which is lost.
+   * Makes a next state that processes accept even if they have seen changes up to `after` of
+   * another history. Rejects if another process has made a change meanwhile, which is lost.
    */
   recover(writer: Writer, after: number): Promise<SignedManifest> {
     return this.#inTurn(() => this.#recover(writer, after))
@@ -94,7 +94,7 @@ export class ManifestLog {
 
   async #readHead(): Promise<SignedManifest> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      // Before the listing: meanwhile others may see a newer state.
+      // Read before the folder is listed, because others may see a newer state meanwhile.
       const newest = await this.#seen.newest()
       const highest = Math.max(0, ...(await this.#numbers()))
       if (highest === 0) throw new VaultError(`${MANIFESTS_FOLDER} has no manifest`)
@@ -122,14 +122,14 @@ export class ManifestLog {
       const next = signManifest({ ...made, sequence: base.sequence + 1, history }, writer)
       if (await this.#link(base, next)) {
         this.#cached = next
-        // First of all: whatever fails from here on, the change was made.
+        // Recorded before anything else: even if a later step fails, the change was made.
         try {
           await this.#acts?.record(next)
         } finally {
           await this.#seen.add(next)
         }
-        // A change that is unsettled may be taken back to the state before it. A state that can't
-        // be read is no help.
+        // An unsettled change may be taken back to the previous generation, so its last state is
+        // kept. If that state can't be read, it would be of no use.
         const kept =
           next.isUnsettled === true
             ? await this.before(next.generation).catch(() => undefined)
@@ -150,10 +150,12 @@ export class ManifestLog {
       {
         ...fields,
         act: { type: 'recover', from: base.sequence },
-        // Further ahead than a history reaches: the state descends from none that was seen.
+        // The number is further ahead than a history reaches. So processes accept the state
+        // although it does not descend from any state that they have seen.
         sequence: Math.max(base.sequence, after) + HISTORY + 1,
         history: Array.from({ length: HISTORY }, () => '0'.repeat(64)),
-        // Holders keep shares of other generations until a resharing: a later backup may need them.
+        // Unsettled, so that holders keep shares of other generations until a resharing: a later
+        // backup may need them.
         isUnsettled: base.addresses === undefined ? undefined : true,
       },
       writer,
@@ -161,7 +163,7 @@ export class ManifestLog {
     if (!(await this.#link(base, next))) throw changedTooOften()
     this.#cached = next
     await this.#seen.add(next)
-    // From now on no other process can go on with the state before.
+    // Without this file, no other process can commit a change to the old state.
     await rm(this.#folder.path(fileOf(base.sequence)), { force: true })
     const numbers = await this.#numbers()
     const lost = numbers.filter(each => each > base.sequence && each < next.sequence)
@@ -186,7 +188,7 @@ export class ManifestLog {
     }
   }
 
-  /** Undefined where others have made so many changes since that the manifest was removed. */
+  /** Reads a manifest. Undefined if others have made so many changes since that it was removed. */
   async #read(sequence: number): Promise<SignedManifest | undefined> {
     const file = fileOf(sequence)
     const text = await this.#folder.readText(file, MAX_MANIFEST_BYTES, 'public')
@@ -196,7 +198,7 @@ export class ManifestLog {
     return manifest
   }
 
-  /** Writes the manifest. False where another process was first. */
+  /** Writes the manifest. Returns false if another process was first. */
   async #link(base: SignedManifest, next: SignedManifest): Promise<boolean> {
     const file = fileOf(next.sequence)
     try {
@@ -205,7 +207,8 @@ export class ManifestLog {
       if (codeOf(error) === 'EEXIST') return false
       throw isStreamsError(error) ? error : fileError(file, 'written', error)
     }
-    // If the manifest before was removed, so may have been another one with this number.
+    // If the base manifest was removed meanwhile, another manifest with this number may have been
+    // written and removed too.
     const before = await stat(this.#folder.path(fileOf(base.sequence))).catch(() => undefined)
     if (before === undefined) throw changedTooOften()
     return true

@@ -8,23 +8,23 @@ import { isSigned, type Writer } from './identity.js'
 
 /** One version of a secret. */
 export interface SecretVersion extends SecretName {
-  /** From 1 on; the highest of a secret is the one in use. */
+  /** From 1 on. The highest version of a secret is the one in use. */
   readonly version: number
-  /** When it was put, in Unix milliseconds. */
+  /** When this version was put, in Unix milliseconds. */
   readonly putAt: number
-  /** From then on it is not released, in Unix milliseconds. */
+  /** The secret is not released from this time on, in Unix milliseconds. */
   readonly expiresAt?: number
   /**
-   * Its policy, to be shown: what decides is the one that is encrypted with the value. Absent where
-   * there is none, or an older version of this library has put it.
+   * The secret's policy, for display only: the policy that is encrypted with the value decides.
+   * Absent if the secret has no policy, or if an older version of this library has put it.
    */
   readonly policy?: SecretUse
-  /** SHA-256 of its ciphertext, as hexadecimal digits. */
+  /** SHA-256 of the version's ciphertext, as hexadecimal digits. */
   readonly digest: string
 }
 
 /**
- * Where a holder that is a process of its own is asked, and its public key: 64 hexadecimal digits.
+ * The address of a holder that is a separate process, and its public key of 64 hexadecimal digits.
  */
 export interface HolderAddress {
   /** The URL, `http:` or `https:`. */
@@ -33,9 +33,9 @@ export interface HolderAddress {
   readonly key: string
 }
 
-/** What a change was. It holds no value. */
+/** A record of one change. It contains no secret value. */
 export interface Act {
-  /** What was done. */
+  /** The kind of change. */
   readonly type:
     | 'put'
     | 'restore'
@@ -49,44 +49,44 @@ export interface Act {
   readonly secret?: string
   /** The version of the secret that is in use now. */
   readonly version?: number
-  /** Of `recover`: the number of the change that the backup had. */
+  /** For `recover` only: the number of the change that the backup had. */
   readonly from?: number
 }
 
 /** The state of a vault. Each change makes the next one. */
 export interface Manifest {
-  /** How many changes there were. */
+  /** How many changes there have been. */
   readonly sequence: number
-  /** The digests of the manifests before, the latest first: at most HISTORY. */
+  /** The digests of the previous manifests, the latest first: at most HISTORY. */
   readonly history: readonly string[]
   /**
-   * The change that made it; undefined for the first, and where an older version of this library
-   * has.
+   * The change that made this state. Undefined for the first state, or if an older version of this
+   * library made the change.
    */
   readonly act?: Act | undefined
-  /** Which shares are in use: each resharing and each rotation makes another generation. */
+  /** The number of the shares in use. Each resharing and each rotation makes another generation. */
   readonly generation: number
   /** How many holders it takes to release a secret. */
   readonly threshold: number
   readonly publicKey: PublicKey
-  /** The holders that are processes; undefined where all are in the directory. */
+  /** The holders that are separate processes; undefined if all holders are in the directory. */
   readonly addresses?: readonly HolderAddress[] | undefined
   /**
-   * The holders that were left out by a resharing, and have not been reached since: they still have
+   * The holders that a resharing has dropped, and that have not been reached since. They still have
    * to delete their shares.
    */
   readonly dropped?: readonly HolderAddress[] | undefined
-  /** True until every new holder goes by the generation: until then nobody deletes an old share. */
+  /** True until every new holder uses the generation. Until then nobody deletes an old share. */
   readonly isUnsettled?: boolean | undefined
-  /** For how long holders keep a share, in milliseconds; undefined without an end. */
+  /** For how long holders keep a share, in milliseconds; undefined if shares never expire. */
   readonly shareLifetime?: number | undefined
-  /** From then on holders delete their shares of the generation, in Unix milliseconds. */
+  /** Holders delete their shares of the generation at this time, in Unix milliseconds. */
   readonly sharesExpireAt?: number | undefined
   /** Sorted by name, the highest version of a secret first. */
   readonly secrets: readonly SecretVersion[]
 }
 
-/** A manifest that was read, with its digest. */
+/** A manifest that was read or signed, with its digest. */
 export interface SignedManifest extends Manifest {
   /** SHA-256 of its signed text, as hexadecimal digits. */
   readonly digest: string
@@ -94,16 +94,21 @@ export interface SignedManifest extends Manifest {
   readonly text: string
 }
 
-/** Who has seen one of so many manifests before can tell that this one descends from it. */
+/**
+ * The most digests in a history. A process that has seen one of that many earlier manifests can
+ * tell whether this one descends from it.
+ */
 export const HISTORY = 64
-/** The most holders a vault may have. */
+/** The most holders that a vault may have. */
 export const MAX_HOLDERS = 31
-/** The holders that are remembered to have been dropped. */
+/** The most dropped holders that a manifest remembers. */
 export const MAX_DROPPED = 62
-/** The longest text of a manifest: some 12,000 versions of secrets. */
+/** The most bytes of a manifest. About 12,000 versions of secrets fit. */
 export const MAX_MANIFEST_BYTES = 4_194_304
 
-/** Writes a manifest: JSON with the body, and the writer's signature of the body's JSON. */
+/**
+ * Signs a manifest. Its text is JSON with the body, and the writer's signature of the body's JSON.
+ */
 export function signManifest(manifest: Manifest, writer: Writer): SignedManifest {
   const { publicKey, addresses, secrets, ...others } = manifest
   const body = {
@@ -119,7 +124,7 @@ export function signManifest(manifest: Manifest, writer: Writer): SignedManifest
   return { ...manifest, digest: digestOf(signed), text }
 }
 
-/** What stands before and behind the signed body. */
+/** The text before the signed body, and the pattern and length of the text after it. */
 const BODY = '{"body":'
 const SIGNATURE = /^,"signature":"([A-Za-z0-9+/]{86}==)"\}$/
 const SIGNATURE_LENGTH = ',"signature":""}'.length + 88
@@ -128,7 +133,7 @@ type SignedFields = Omit<Manifest, 'publicKey'> & { readonly publicKey: string }
 
 /** Reads a manifest that a writer has signed; `shown` names it in errors. */
 export function readManifest(text: string, writer: string, shown: string): SignedManifest {
-  // Nothing is parsed that the writer has not signed: anybody may send a manifest to a holder.
+  // Only signed text is parsed, because anybody may send a manifest to a holder.
   const [, signature = ''] = SIGNATURE.exec(text.slice(-SIGNATURE_LENGTH)) ?? []
   if (!text.startsWith(BODY) || signature === '') throw new VaultError(`${shown} is not a manifest`)
   const signed = text.slice(BODY.length, -SIGNATURE_LENGTH)
@@ -143,8 +148,8 @@ export function readManifest(text: string, writer: string, shown: string): Signe
 }
 
 /**
- * The rules of a manifest's fields: a writer of another version of this library may have signed
- * something else.
+ * The rules of a manifest's fields. They are checked although the manifest is signed: the writer
+ * may use another version of this library.
  */
 const rulesFor = (
   { hArray }: PublicKey,
@@ -188,8 +193,8 @@ export function hexOf(publicKey: PublicKey): string {
 }
 
 /**
- * True if the shares are the same. A change that was taken back leaves its number to the next
- * change, whose shares are others.
+ * True if the shares are the same. The generation number is not compared: after a change is taken
+ * back, the next change reuses its number for other shares.
  */
 export function hasSameShares(one: Manifest, other: Manifest): boolean {
   return hexOf(one.publicKey) === hexOf(other.publicKey)
@@ -197,7 +202,10 @@ export function hasSameShares(one: Manifest, other: Manifest): boolean {
 
 let latest: { readonly hex: string; readonly key: PublicKey } | undefined
 
-/** Most manifests have the key of the one before, whose points are prepared. */
+/**
+ * Parses a public key. Most manifests have the same key as the previous one, so the last key is
+ * kept with its prepared points.
+ */
 function publicKeyOf(hex: string): PublicKey {
   if (latest?.hex !== hex) latest = { hex, key: parsePublicKey(Buffer.from(hex, 'hex').toString()) }
   return latest.key
@@ -208,14 +216,12 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** The most secrets of an owner. */
+/** The most secrets that an owner may have. */
 export const MAX_SECRETS = 100
-/** How many versions of a secret stay: the one in use, and those before it. */
+/** How many versions of a secret are kept: the version in use, and those before it. */
 export const MAX_VERSIONS = 3
 
-/**
- * The versions of a secret, the one in use first. Throws VaultError where there is no such secret.
- */
+/** The versions of a secret, the one in use first. Throws VaultError if there is no such secret. */
 export function versionsOf(
   secrets: readonly SecretVersion[],
   name: SecretName,
@@ -234,8 +240,8 @@ export function newestOf(secrets: readonly SecretVersion[]): readonly SecretVers
 }
 
 /**
- * The version in use of a secret. Throws VaultError where there is none, or it has expired
- * (`SECRET_EXPIRED`).
+ * The version in use of a secret. Throws VaultError if there is no such secret, or if it has
+ * expired (`SECRET_EXPIRED`).
  */
 export function usableOf(
   secrets: readonly SecretVersion[],
@@ -252,7 +258,7 @@ export function usableOf(
   return newest
 }
 
-/** Adds a version above those there are, and leaves out what are too many. */
+/** Adds a version above the existing ones, and drops versions beyond `MAX_VERSIONS`. */
 export function addVersion(
   secrets: readonly SecretVersion[],
   added: Omit<SecretVersion, 'version'>,
@@ -265,7 +271,7 @@ export function addVersion(
   return sorted([...others, newest, ...before.slice(0, MAX_VERSIONS - 1)])
 }
 
-/** Leaves out every version of a secret. Throws VaultError where there is none. */
+/** Drops every version of a secret. Throws VaultError if there is no such secret. */
 export function withoutSecret(
   secrets: readonly SecretVersion[],
   name: SecretName,

@@ -47,14 +47,14 @@ import { VaultStates } from './vault-state.js'
 /** The options of `openVault`. */
 export interface OpenVaultOptions extends PermissionOptions {
   /**
-   * A file that remembers the newest state of the vault, best on another disk: an older state is
-   * rejected (`ROLLBACK`), whenever this process was started. @default none: remembered while the
-   * process runs
+   * A file that remembers the newest state of the vault, best on another disk. An older state is
+   * rejected (`ROLLBACK`), even after a restart of this process.
+   * @default none: remembered while the process runs
    */
   readonly rollbackState?: string
   /**
-   * The secret key that holders which are processes know this process by, 64 hexadecimal digits:
-   * `readKeyFile('enclave.key')`.
+   * The secret key of this process, 64 hexadecimal digits: `readKeyFile('enclave.key')`. Holders
+   * that are separate processes recognise this process by it.
    * @default none: such holders release nothing
    */
   readonly callerSecretKey?: string
@@ -69,13 +69,13 @@ const schema = {
 const putNames = { policy: true, expiresAt: true }
 const optionalOwner = optional(checkOwner)
 const optionalNamespace = optional((_field, value) => checkNamespace(value as string))
-/** Numbers of changes have at most 15 digits. */
+/** The largest `after` of `recover`: numbers of changes have at most 15 digits. */
 const MAX_AFTER = 1e14
 
 /**
- * Opens a vault. A missing or wrong share is found only when its holder is asked, as the other
+ * Opens a vault. A missing or wrong share is found only when its holder is asked, because the other
  * holders may suffice. Rejects with DataStreamsError (`PERMISSIONS`) if others may write in its
- * folders, or read or write the share of any holder.
+ * folders, or may read or write the share of any holder.
  *
  * @example
  * const vault = await openVault('./vault')
@@ -109,7 +109,7 @@ export function checkDirectory(directory: unknown): string {
   return resolve(directory)
 }
 
-/** The methods are bound, because programs take them apart. */
+/** The methods are bound, so that programs can destructure a vault. */
 class DirectoryVault implements Vault {
   readonly directory: string
   readonly owner: string
@@ -161,7 +161,7 @@ class DirectoryVault implements Vault {
     value: string | Uint8Array,
     putOptions: PutOptions,
   ): Promise<void> => {
-    // Nobody must believe that an expiry among the parts of a name counts.
+    // Rejects an `expiresAt` in the name, where it would have no effect.
     const name = readName(given, this.owner, nameParts)
     const { policy: use, expiresAt: expiry } = checkOptions('put', putOptions, putNames)
     const policy = readPolicy(name, use)
@@ -171,7 +171,7 @@ class DirectoryVault implements Vault {
     await this.#change(async ({ publicKey, secrets }) => {
       const until = expiresAt === undefined ? {} : { expiresAt }
       const facts = { ...name, putAt: Date.now(), ...until, policy }
-      // Before the file is written: there may be no room.
+      // Throws before the file is written if the owner has no room for another secret.
       addVersion(secrets, { ...facts, digest: '' })
       // The key may have been rotated since the last attempt.
       if (made?.publicKey !== publicKey) {
@@ -254,7 +254,9 @@ class DirectoryVault implements Vault {
     return manifest.secrets
   }
 
-  /** Makes the next state of the vault, and removes the files that it no longer names. */
+  /**
+   * Makes the next state of the vault, and removes the files that the new state no longer names.
+   */
   async #change(make: MakeChange): Promise<{ readonly secrets: readonly SecretVersion[] }> {
     const { base, next } = await this.#log.commit(
       await readWriter(this.#folder, this.writerKey),

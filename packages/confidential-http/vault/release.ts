@@ -24,12 +24,12 @@ import {
 } from 'sluice/tdh2'
 import type { RespondingHolder, VaultState } from './vault.js'
 
-/** The label of an encrypted response. No secret has it. */
+/** The label of an encrypted response. No secret has this label. */
 const RESPONSE_LABEL = new Uint8Array(32)
 
 /**
- * Checks a ciphertext that a holder is asked to decrypt, and makes the holder's sealed decryption
- * share.
+ * Checks the ciphertexts that a holder is asked to decrypt, and makes the holder's sealed
+ * decryption shares.
  */
 export class ShareMaker {
   readonly #readCiphertext: (json: string) => Ciphertext
@@ -40,7 +40,7 @@ export class ShareMaker {
     this.#readShare = readShare
   }
 
-  /** The share of a secret, whose label must be that of its owner. */
+  /** The decryption share of a secret, whose label must be that of its owner. */
   async ofSecret(name: SecretName, json: string, recipient: Uint8Array): Promise<Uint8Array> {
     checkBoxPublicKey('recipient', recipient)
     let ciphertext: Ciphertext
@@ -54,7 +54,7 @@ export class ShareMaker {
     return this.#sealShare(ciphertext, recipient)
   }
 
-  /** The share of an encrypted response, which no owner has a label for. */
+  /** The decryption share of an encrypted response. Its label belongs to no owner. */
   async ofResponse(body: string, recipient: Uint8Array): Promise<Uint8Array> {
     checkBoxPublicKey('recipient', recipient)
     const ciphertext = this.#readCiphertext(body)
@@ -79,7 +79,8 @@ export async function openShareResponse(
       holder.releaseResponse(text, recipient),
     )
   } catch (error) {
-    // A share that others may read is the vault's failure, and says so itself.
+    // These errors already explain a failure of the vault, such as a share file that others may
+    // read.
     if (error instanceof VaultError || isStreamsError(error, 'PERMISSIONS')) throw error
     throw new VaultError(`the response can't be decrypted: ${(error as Error).message}`, {
       cause: error,
@@ -88,7 +89,7 @@ export async function openShareResponse(
 }
 
 /**
- * Decrypts a ciphertext with the first `threshold` valid shares, which `ask` gets of the holders.
+ * Decrypts a ciphertext with the first `threshold` valid shares. `ask` gets a share from a holder.
  */
 export async function decryptWithHolders(
   { publicKey, threshold, holders }: VaultState,

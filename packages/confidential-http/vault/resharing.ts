@@ -20,28 +20,28 @@ import {
 } from 'sluice/tdh2'
 import { asError, isStreamsError } from 'sluice/core'
 
-/** What a dealer makes for the holders of the next generation. */
+/** A dealer's message to the holders of the next generation. */
 export interface SealedDealing {
-  /** The commitments, as JSON. Everybody may see them. */
+  /** The commitments, as JSON. They are public. */
   readonly dealing: string
-  /** The sub-share of each new holder, sealed to its key. */
+  /** The sub-share of each new holder, sealed to that holder's key. */
   readonly sealed: readonly Uint8Array[]
 }
 
-/** The indexes of the holders that have sent something wrong. */
+/** The indexes of the holders that have sent wrong data. */
 export interface Complaints {
   readonly complaints: readonly number[]
 }
 
-/** What a new holder gets of one dealer. */
+/** The dealing of one dealer, as one new holder receives it. */
 export interface ReceivedDealing {
   readonly dealing: string
   readonly sealed: Uint8Array
 }
 
 /**
- * Deals a share, or a random secret where there is none, to the holders of these keys. Returns the
- * holders whose key is undefined, as their invitation was wrong, if there are any.
+ * Deals a share to the holders of these keys, or a random secret if `share` is undefined. If any
+ * key is undefined because the invitation was wrong, returns the indexes of those holders instead.
  */
 export function sealDealing(
   dealer: number,
@@ -64,7 +64,10 @@ export function sealDealing(
   }
 }
 
-/** Reads and checks what a dealer has published. Throws an error that names it. */
+/**
+ * Reads and checks the commitments that a dealer has published. The error names the other holder if
+ * the dealing is from another one.
+ */
 export function readDealing(
   json: string,
   dealer: number,
@@ -119,14 +122,14 @@ function openSubShare(
   return subShare
 }
 
-/** A holder of the old generation, as who reshares sees it. */
+/** A holder of the old generation, as the process that reshares uses it. */
 export interface Dealer {
   readonly index: number
-  /** Names it in errors. */
+  /** Names the dealer in errors. */
   readonly shown: string
   /**
-   * Deals its share to the receivers that have sent it these invitations, by receiver; or returns
-   * those whose invitations are not their own.
+   * Deals its share to the receivers that have sent it these invitations, by receiver. If any
+   * invitation is not from its receiver, returns those receivers instead.
    */
   deal(invitations: readonly Uint8Array[]): Promise<SealedDealing | Complaints>
 }
@@ -135,30 +138,30 @@ export interface Dealer {
 export interface Receiver {
   readonly index: number
   readonly shown: string
-  /** Invites each dealer to seal to a key that it makes for this resharing. */
+  /** Invites each dealer to seal to a key that this receiver makes for the resharing. */
   invite(): Promise<readonly Uint8Array[]>
   /**
-   * Checks and stores its share, in place of that of an earlier attempt. Returns the dealers that
-   * sent it something else than they published.
+   * Checks and stores its share, which replaces the share of an earlier attempt. Returns the
+   * dealers whose sub-shares don't match their published commitments.
    */
   accept(dealings: readonly ReceivedDealing[], attempt: number): Promise<readonly number[]>
-  /** Rejects unless the holder shows that it has stored its share of this key. */
+  /** Rejects unless the holder proves that it has stored its share of this key. */
   prove(publicKey: PublicKey): Promise<void>
 }
 
-/** One resharing. */
+/** The facts and the parties of one resharing. */
 export interface Resharing {
   readonly publicKey: PublicKey
-  /** How many old holders it takes. */
+  /** How many old holders are needed. */
   readonly oldThreshold: number
   readonly threshold: number
-  /** Deals a new key in place of the old one. */
+  /** True if the dealers deal a new key in place of the old one. */
   readonly isFresh: boolean
   readonly dealers: readonly Dealer[]
   readonly receivers: readonly Receiver[]
 }
 
-/** What came of a resharing. */
+/** The result of a resharing. */
 export interface Reshared {
   readonly publicKey: PublicKey
   /** The holders that were left out, each with the reason. */
@@ -172,9 +175,9 @@ interface Good {
 }
 
 /**
- * Has the dealers deal to the receivers, and the receivers store their shares. Sees nothing but
- * commitments and sealed boxes. A dealer that fails, lies or is said to lie is left out, as long as
- * there are enough others; every receiver must have its share.
+ * Makes the dealers deal to the receivers, and the receivers store their shares. This process sees
+ * only commitments and sealed boxes. A dealer that fails, lies or is accused of lying is left out,
+ * as long as enough others remain. Every receiver must have its share.
  */
 export async function reshareKey(resharing: Resharing): Promise<Reshared> {
   const { publicKey, receivers, isFresh } = resharing
@@ -189,7 +192,7 @@ export async function reshareKey(resharing: Resharing): Promise<Reshared> {
     if (complaints.size === 0) {
       const commitments = chosen.map(each => each.commitments)
       const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
-      // Whoever says that it has accepted must show it while the old shares are still in use.
+      // A receiver that has accepted must prove its share while the old shares are still in use.
       await Promise.all(receivers.map(each => named(each.shown, () => each.prove(next))))
       return { publicKey: next, leftOut: [...leftOut.values()] }
     }
@@ -198,7 +201,7 @@ export async function reshareKey(resharing: Resharing): Promise<Reshared> {
   }
 }
 
-/** Asks every dealer, and checks what each has published. */
+/** Asks every dealer to deal, and checks the commitments of each. */
 async function collect(
   { dealers, receivers, threshold, publicKey, isFresh }: Resharing,
   invitations: readonly (readonly Uint8Array[])[],
@@ -209,7 +212,7 @@ async function collect(
       try {
         const sealed = await dealer.deal(invitations.map(each => each[at] as Uint8Array))
         if ('complaints' in sealed) {
-          // Nobody else can open an invitation, so either may lie.
+          // Nobody else can open an invitation, so either of the two may lie.
           const blamed = receivers.filter(({ index }) => sealed.complaints.includes(index))
           const names = blamed.map(({ shown }) => shown).join(', ')
           throw new VaultError(
@@ -230,7 +233,10 @@ async function collect(
   return dealt.filter(each => each !== undefined)
 }
 
-/** As many dealers as it takes; of a fresh key all of them, so that no few of them know it. */
+/**
+ * Chooses as many dealers as are needed. For a fresh key it chooses all of them, so that no small
+ * group of dealers knows the key.
+ */
 function choose(
   { oldThreshold, threshold, isFresh }: Resharing,
   good: readonly Good[],
@@ -247,7 +253,7 @@ function choose(
 }
 
 /**
- * Gives every receiver what it was dealt. Returns the dealers that one of them complains of, with
+ * Gives every receiver its dealings. Returns the dealers that a receiver complains of, each with
  * the complaint.
  */
 async function offer(
@@ -268,7 +274,7 @@ async function offer(
           throw new VaultError(`${shown} complains of a holder that dealt nothing`)
         complaints.set(
           wrong,
-          // Nobody else can open what was sent, so either may lie.
+          // Nobody else can open the sub-share, so either of the two may lie.
           `${found.dealer.shown}: ${shown} says that what it was sent is not what was published: one of the two lies`,
         )
       }
@@ -285,7 +291,7 @@ async function named<Value>(shown: string, work: () => Promise<Value>): Promise<
   }
 }
 
-/** Quotes errors of this library only. */
+/** The message of an error. Only errors of this library are quoted. */
 export function reasonOf(thrown: unknown): string {
   return isStreamsError(thrown) ? thrown.message : `it failed with ${asError(thrown).name}`
 }

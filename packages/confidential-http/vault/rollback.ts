@@ -7,12 +7,12 @@ import type { SignedManifest } from './manifest.js'
 /** A state of a vault, as a process remembers it. */
 type SeenState = Pick<SignedManifest, 'sequence' | 'digest'>
 
-/** A state is a number and two digests. */
+/** The longest file of a state: a number, a digest and a public key fit. */
 const MAX_BYTES = 1024
 
 /**
- * Remembers the newest state of a vault, so that an older one is noticed: in memory, and in a file
- * if one is given. The file lies best on another disk than the vault.
+ * Remembers the newest state of a vault, to detect an older one. The state is kept in memory, and
+ * also in a file if one is given. That file is best stored on another disk than the vault.
  */
 export class RollbackState {
   readonly #file: string | undefined
@@ -34,7 +34,7 @@ export class RollbackState {
     return this.#newest
   }
 
-  /** Remembers a state if it is newer. */
+  /** Remembers a state if it is newer than the remembered one. */
   async add({ sequence, digest }: SeenState): Promise<void> {
     const before = await this.newest()
     if (before !== undefined && before.sequence >= sequence) return
@@ -63,7 +63,7 @@ export class RollbackState {
       /^(\d{1,15}) ([0-9a-f]{64}) ([0-9a-f]{64})\s*$/.exec(text) ?? []
     if (sequence === undefined || digest === undefined)
       throw new VaultError(`${file} does not hold the newest state of a vault`)
-    // An attacker who can write the directory can sign manifests with a key of their own.
+    // An attacker who can write the directory could sign manifests with another key.
     if (writer !== this.#writer)
       throw rollback(
         `the vault has another writer than ${file} has seen: ${this.#writer.slice(0, 8)}…`,
@@ -73,8 +73,8 @@ export class RollbackState {
 }
 
 /**
- * Throws VaultError (`ROLLBACK`) for a manifest that is older than the state that was seen, or that
- * does not descend from it.
+ * Throws VaultError (`ROLLBACK`) if a manifest is older than the state that was seen, or does not
+ * descend from that state.
  */
 export function compare(
   seen: SeenState | undefined,
@@ -87,14 +87,14 @@ export function compare(
       `${shown} is older than it was: change ${seen.sequence} was seen, and this is ${sequence}`,
     )
   const then = sequence === seen.sequence ? digest : history[sequence - seen.sequence - 1]
-  // Further back than the history reaches, any digest may have been the right one.
+  // If the seen state is older than the history reaches, its digest can't be checked.
   if (then !== undefined && then !== seen.digest)
     throw rollback(
       `${shown} has another history than was seen: its change ${seen.sequence} was another`,
     )
 }
 
-/** The error for a vault that was put back to an older state. */
+/** The error for a vault that was set back to an older state. */
 export function rollback(message: string): VaultError {
   return new VaultError(message, { code: 'ROLLBACK' })
 }

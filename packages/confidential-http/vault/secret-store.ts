@@ -7,12 +7,12 @@ import { digestOf, type Manifest, type SecretVersion } from './manifest.js'
 
 /** The most bytes of a ciphertext. */
 export const MAX_CIPHERTEXT_BYTES = 2000
-/** A ciphertext, the name and their quoting. */
+/** The longest file of a secret: its ciphertext, its name and their JSON quoting fit. */
 const MAX_FILE_BYTES = 8192
-/** The folder with the secrets. */
+/** The folder of the secrets. */
 export const SECRETS_FOLDER = 'secrets'
 
-/** The file of a version, below the vault's directory. */
+/** The file of a version, relative to the vault's directory. */
 export function fileOfVersion({
   owner,
   namespace,
@@ -24,24 +24,24 @@ export function fileOfVersion({
 }
 
 /**
- * A change takes far less: files that no version has were left over, and are older. In
- * milliseconds.
+ * A file is left over if no version names it and it is older than this, in milliseconds. A change
+ * takes much less time.
  */
 export const LEFT_OVER = 3_600_000
-/** The name of a version's file, or of a draft of one. */
+/** The name of a version's file, or of a draft of such a file. */
 const OWN_FILE = /\.[0-9a-f]{16}\.json$|^\..+\.[0-9a-f]{16}$/
 
-/** So many ciphertexts stay in memory, the last ones that were read. */
+/** The most ciphertexts that stay in memory: those that were read last. */
 const CACHED = 100
 
-/** A ciphertext that was checked, and its file then. */
+/** A ciphertext that was checked, with the stamp of its file at that time. */
 interface CachedCiphertext {
   readonly stamp: string
   readonly digest: string
   readonly ciphertext: string
 }
 
-/** The ciphertexts of a vault's secrets: a file for each version, which never changes. */
+/** The ciphertexts of a vault's secrets. Each version has a file, which never changes. */
 export class SecretStore {
   readonly #folder: VaultFolder
   readonly #cache = new Map<string, CachedCiphertext>()
@@ -51,8 +51,8 @@ export class SecretStore {
   }
 
   /**
-   * Writes a file of its own, which the manifest does not name yet. Returns the ciphertext's
-   * digest.
+   * Writes the file of a new version, which the manifest does not name yet. Returns the digest of
+   * the ciphertext.
    */
   async write({ owner, namespace, key }: SecretName, ciphertext: string): Promise<string> {
     const digest = digestOf(ciphertext)
@@ -67,12 +67,14 @@ export class SecretStore {
     return digest
   }
 
-  /** The ciphertext of a version. Throws VaultError where its file does not hold it. */
+  /**
+   * The ciphertext of a version. Throws VaultError if its file does not contain that ciphertext.
+   */
   async read(version: SecretVersion): Promise<string> {
     const file = fileOfVersion(version)
     const stamp = await this.#stampOf(file)
     const cached = this.#cache.get(file)
-    // The digest is that of a signed manifest: a forged entry of a file does not change which
+    // The digest comes from a signed manifest. So a file with a forged stamp can't change which
     // ciphertext is used.
     if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
       this.#remember(file, cached)
@@ -93,14 +95,14 @@ export class SecretStore {
   }
 
   /**
-   * Removes the files of the versions that a change has left out. With a settled change it also
-   * removes the files that killed processes have left: no version has them, and they are older than
-   * any change takes.
+   * Removes the files of the versions that a change has dropped. With a settled change it also
+   * removes the files that killed processes have left. No version names these files, and they are
+   * older than any change takes.
    */
   async removeDropped(base: Manifest, next: Manifest): Promise<void> {
     const named = new Set(next.secrets.map(({ digest }) => digest))
     for (const version of base.secrets) if (!named.has(version.digest)) await this.#remove(version)
-    // Until the holders have shown their shares of a new key, what the old one decrypts stays.
+    // Until the holders have proved their shares of a new key, files for the old key are kept.
     if (next.isUnsettled !== true) await this.#removeLeftOver(next.secrets)
   }
 
@@ -127,7 +129,7 @@ export class SecretStore {
             await removeOld(this.#folder.path(file))
   }
 
-  /** Identifies the file's entry as it is now. Rejects permissions that are too wide. */
+  /** Identifies the current directory entry of a file. Rejects permissions that are too wide. */
   async #stampOf(file: string): Promise<string | undefined> {
     const entry = await stat(this.#folder.path(file)).catch(() => undefined)
     if (entry === undefined) return undefined
@@ -144,7 +146,10 @@ export class SecretStore {
   }
 }
 
-/** The change was made: the next change removes the files that can't be removed now. */
+/**
+ * Removes a file if it is old. Errors are ignored: the change was made, and the next change tries
+ * again.
+ */
 async function removeOld(path: string): Promise<void> {
   try {
     const { mtimeMs } = await stat(path)

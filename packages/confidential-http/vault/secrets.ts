@@ -12,12 +12,13 @@ import { getPublicSuffix } from 'tldts'
 import { MAX_CIPHERTEXT_BYTES } from './secret-store.js'
 import type { PutOptions, SecretInfo } from './vault.js'
 
-// The checks of what users give a vault about a secret, and its encryption.
+// Checks of the names, values and policies that users give a vault, and the encryption of secrets.
 
 /**
- * Whether anybody can have a host below this name, by the public suffix list: registries (`co.uk`)
- * and those who give names to their customers (`github.io`). So is a name whose every child is one
- * (`kobe.jp`), and an address, which has no hosts below it.
+ * True if strangers may have hosts below this name, by the public suffix list. Such names belong to
+ * registries (`co.uk`), or to services that give names to their customers (`github.io`). Also true
+ * for a name if all its children are public suffixes (`kobe.jp`), and for an address, which has no
+ * hosts below it.
  */
 export function isPublicSuffix(name: string): boolean {
   const suffixOf = (host: string): string | null =>
@@ -29,7 +30,7 @@ export function isPublicSuffix(name: string): boolean {
 
 /** The parts of a secret's name. */
 export const nameParts: OptionNames<SecretRef> = { key: true, namespace: true, owner: true }
-/** An entry of `list` is accepted wherever a name is. */
+/** The fields of an entry of `list`, which is accepted wherever a name is. */
 export const infoParts: OptionNames<SecretInfo> = {
   ...nameParts,
   version: true,
@@ -38,10 +39,10 @@ export const infoParts: OptionNames<SecretInfo> = {
   policy: true,
 }
 
-/** The length of a value whose ciphertext has MAX_CIPHERTEXT_BYTES. */
+/** The most bytes of a value with its policy. Its ciphertext then has MAX_CIPHERTEXT_BYTES. */
 const MAX_VALUE_BYTES = 1022
 
-/** Checks a name, whose owner is that of the vault by default. */
+/** Checks a name. Its owner defaults to the owner of the vault. */
 export function readName(
   given: SecretRef,
   owner: string,
@@ -52,7 +53,7 @@ export function readName(
   return name
 }
 
-/** Checks the time from which on a secret is not released, in Unix milliseconds. */
+/** Checks the expiry of a secret. Returns it in Unix milliseconds. */
 export function readExpiry(expiresAt: PutOptions['expiresAt']): number | undefined {
   if (expiresAt === undefined) return undefined
   const time = checkNumber('expiresAt', Number(expiresAt), { min: 0 })
@@ -60,7 +61,7 @@ export function readExpiry(expiresAt: PutOptions['expiresAt']): number | undefin
   return time
 }
 
-/** Checks where a secret may go. */
+/** Checks the policy of a secret: where it may be sent. */
 export function readPolicy({ key }: SecretName, policy: SecretUse): SecretUse {
   if (policy === undefined)
     throw new ValidationError(
@@ -91,7 +92,7 @@ export async function encryptSecret(
   return ciphertext
 }
 
-/** A copy of a value's bytes. Error messages show only the size of a value. */
+/** Copies the bytes of a value, and checks them. Error messages show only the size of a value. */
 function bytesOf({ key }: SecretName, value: unknown): Uint8Array {
   if (typeof value !== 'string' && !isBytes(value))
     throw new ValidationError(`the value of ${key} must be a string or a Uint8Array`)

@@ -36,7 +36,7 @@ export async function writeShare(
   await folder.write(shareFile(generation, share.index), formatPrivateShare(share))
 }
 
-/** Reads the share of a holder, and checks that the public key has it. */
+/** Reads the share of a holder, and checks that it belongs to the public key. */
 export async function readShare(
   folder: VaultFolder,
   file: string,
@@ -49,7 +49,7 @@ export async function readShare(
   try {
     share = parsePrivateShare(JSON.stringify(fields))
   } catch {
-    // No cause: it could show the contents of this file.
+    // The cause is left out, because it could show the contents of this file.
     throw new VaultError(`${file} is not a private share`)
   }
   if (share.index !== index) throw new VaultError(`${file} is the share of holder ${share.index}`)
@@ -58,7 +58,7 @@ export async function readShare(
   return share
 }
 
-/** True where a share is the one whose point the public key has. */
+/** True if the public key has the point of this share, at its index. */
 export function isShareOf(publicKey: PublicKey, { index, v }: PrivateShare): boolean {
   const pair = createECDH('prime256v1')
   pair.setPrivateKey(v.toString(16).padStart(64, '0'), 'hex')
@@ -67,7 +67,7 @@ export function isShareOf(publicKey: PublicKey, { index, v }: PrivateShare): boo
 
 const points = new WeakMap<PublicKey, readonly string[]>()
 
-/** The points of all shares in base64; a key never changes. */
+/** The points of all shares in base64. They are kept for each key, because a key never changes. */
 function pointsOf(publicKey: PublicKey): readonly string[] {
   const known = points.get(publicKey)
   if (known !== undefined) return known
@@ -76,7 +76,10 @@ function pointsOf(publicKey: PublicKey): readonly string[] {
   return HArray
 }
 
-/** Makes the folder of a new generation, above `current`, which no other process uses. */
+/**
+ * Makes the folder of a new generation with a number above `current`. No other process uses that
+ * number.
+ */
 export async function claimGeneration(folder: VaultFolder, current: number): Promise<number> {
   const holders = join(folder.directory, SHARES_FOLDER)
   for (let generation = current + 1; ; generation++) {
@@ -86,15 +89,15 @@ export async function claimGeneration(folder: VaultFolder, current: number): Pro
       await syncFolder(holders)
       return generation
     } catch (error) {
-      // A process was killed, or is making it.
+      // Another process is making this generation, or was killed while making it.
       if (codeOf(error) !== 'EEXIST') throw error
     }
   }
 }
 
 /**
- * Removes the shares of older generations than the current one, and such as killed processes left
- * an hour ago.
+ * Removes the shares of generations older than the current one. Also removes those of newer
+ * generations that are more than an hour old: killed processes have left them.
  */
 export async function removeOldShares(folder: VaultFolder, current: number): Promise<void> {
   const holders = join(folder.directory, SHARES_FOLDER)
@@ -108,14 +111,14 @@ export async function removeOldShares(folder: VaultFolder, current: number): Pro
   }
 }
 
-/** Removes the shares of one generation that did not come about. */
+/** Removes the shares of one generation that was not completed. */
 export async function removeShares(folder: VaultFolder, generation: number): Promise<void> {
   await rm(join(folder.directory, folderOf(generation)), { recursive: true, force: true })
 }
 
 /**
  * Rejects if the permissions of any share file are too wide. Missing and wrong shares are found
- * when a holder releases.
+ * only when a holder releases.
  */
 export async function checkShareFiles(
   { directory, permissions }: VaultFolder,

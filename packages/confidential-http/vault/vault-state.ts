@@ -7,22 +7,22 @@ import { createRemoteHolder, type HolderSource, sendManifest } from './process/r
 import type { SecretStore } from './secret-store.js'
 import type { RespondingHolder, VaultState } from './vault.js'
 
-/** Milliseconds between two attempts to reach a holder that was dropped while it was away. */
+/** Milliseconds between two attempts to reach dropped holders that could not be reached before. */
 const DROPPED_INTERVAL = 60_000
 
-/** The states of a vault: the same object for the same manifest. */
+/** The states of a vault. The same manifest gives the same object. */
 export class VaultStates {
   readonly #folder: VaultFolder
   readonly #store: SecretStore
   readonly #log: ManifestLog
   readonly #caller: BoxKeys | undefined
   #latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
-  /** Holders that have been reached since they were dropped. */
+  /** The holders that have been reached since they were dropped. */
   readonly #reached = new Set<string>()
-  /** When the other dropped holders were asked last. */
+  /** When the manifest was last sent to the other dropped holders. */
   #sentAt = Number.NEGATIVE_INFINITY
 
-  /** Holders that are processes are asked in the name of `caller`. */
+  /** Holders that are separate processes are asked in the name of `caller`. */
   constructor(folder: VaultFolder, store: SecretStore, log: ManifestLog, caller?: BoxKeys) {
     this.#folder = folder
     this.#store = store
@@ -30,7 +30,7 @@ export class VaultStates {
     this.#caller = caller
   }
 
-  /** The state now. */
+  /** The current state. */
   async head(): Promise<VaultState> {
     return this.of(await this.#log.head())
   }
@@ -76,8 +76,8 @@ export class VaultStates {
   }
 
   /**
-   * Sends the manifest to dropped holders that come back: they delete their shares. Nobody waits
-   * for that.
+   * Sends the manifest to dropped holders that may be reachable again, so that they delete their
+   * shares. Nobody waits for the result.
    */
   #sendToDropped(manifest: SignedManifest): void {
     const { dropped = [], isUnsettled, generation } = manifest

@@ -14,22 +14,25 @@ import type { SecretName } from '../secret.js'
 
 /** One holder of the vault. */
 export interface ShareHolder {
-  /** Which share of the key the holder has, from 0. */
+  /** The index of the holder's share of the key, from 0. */
   readonly index: number
-  /** The URL of a holder that is a process of its own. */
+  /** The URL of the holder, if it is a separate process. */
   readonly url?: string
-  /** The holder's decryption share of a secret, as JSON sealed to an X25519 public key. */
+  /**
+   * Makes the holder's decryption share of a secret. Returns it as JSON, sealed to the X25519
+   * public key `recipient`.
+   */
   release(name: SecretName, recipient: Uint8Array, signal?: AbortSignal): Promise<Uint8Array>
 }
 
-/** The holders to ask, and the key that verifies their shares. */
+/** The holders of a vault, the threshold, and the key that verifies the holders' shares. */
 export interface VaultHolders {
   readonly publicKey: PublicKey
   readonly threshold: number
   readonly holders: readonly ShareHolder[]
 }
 
-/** The secret whose shares are gathered, and the keys that the shares are sealed to. */
+/** A request for the shares of one secret. The holders seal the shares to `keys`. */
 export interface ShareRequest {
   readonly name: SecretName
   readonly ciphertext: Ciphertext
@@ -37,31 +40,37 @@ export interface ShareRequest {
   readonly signal?: AbortSignal
   readonly log?: Log
   /**
-   * Shares that did not combine, so that one of them is wrong: these are verified first, and all
-   * others too.
+   * Shares that did not combine, so at least one of them may be wrong. If this is given, every
+   * share is verified, and these shares are verified first.
    */
   readonly suspects?: readonly DecryptionShare[]
 }
 
-/** When each holder, by its URL or its index, last failed or was slow. */
+/**
+ * When each holder last failed or was slow. The key is the holder's URL or, without a URL, its
+ * index.
+ */
 export type FailureTimes = Map<string, number>
 
-/** One more holder is asked when a holder has not answered for so long, in milliseconds. */
+/** How long to wait for a holder before one more holder is asked, in milliseconds. */
 export const HEDGE_AFTER = 250
-/** How long the holders may take together, in milliseconds. */
+/** How long all holders together may take, in milliseconds. */
 const RELEASE_TIMEOUT = 5000
-/** A holder that failed, or was slow, is asked after the others for so long, in milliseconds. */
+/** How long a holder that failed or was slow is asked after all others, in milliseconds. */
 const AVOIDED_FOR = 10_000
-/** So often a process is asked again, each time after a pause twice as long: 4 s in all. */
+/**
+ * How often a holder process is asked again. Each pause is twice as long as the previous one, so
+ * all pauses together take about 4 s.
+ */
 const MAX_AGAIN = 4
-/** The first of these pauses, in milliseconds. */
+/** The pause before a holder process is asked again for the first time, in milliseconds. */
 const FIRST_PAUSE = 250
 
 /**
- * Collects `threshold` shares. Asks so many holders at once; another one for each that fails or
- * lies, and for each that is slow. Whether the shares are right is for the tag of the ciphertext to
- * say, which costs nothing: only if it is wrong, gather again with the shares as `suspects`, which
- * verifies their proofs and finds who lied.
+ * Collects `threshold` shares. Asks `threshold` holders at once. Asks one more holder for each
+ * holder that fails, lies or is slow. Does not verify the shares, because the tag of the ciphertext
+ * shows at no cost whether they are right. If the tag is wrong, gather again and pass the shares as
+ * `suspects`. Then their proofs are verified, which finds the holders that lied.
  */
 export function gatherShares(
   vault: VaultHolders,
@@ -72,10 +81,11 @@ export function gatherShares(
 }
 
 /**
- * Asks holders for their shares: first those whose shares are suspects, last those that failed
- * lately. A process that could not be reached, or lied, is asked again when no other is left: it
- * may be about to start. One that refuses is not. Names the holders that failed, lied or were slow:
- * in the log, and in the error if too few are left.
+ * Asks holders for their shares. Holders whose shares are suspects come first, and holders that
+ * failed lately come last. A holder process that could not be reached, or lied, is asked again
+ * after a pause, because it may be about to start. A holder that refuses is not asked again. The
+ * log names the holders that failed, lied or were slow. If too few holders are left, the error
+ * names them, too.
  */
 class Gathering {
   readonly #vault: VaultHolders
@@ -85,19 +95,19 @@ class Gathering {
   readonly #stop = new AbortController()
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
   readonly #suspects: Map<number, DecryptionShare>
-  /** The holders to ask, the next one first. */
+  /** The holders that were not asked yet, the next one first. */
   readonly #waiting: ShareHolder[]
   readonly #asked = new Set<ShareHolder>()
   readonly #slow = new Set<ShareHolder>()
   readonly #valid: DecryptionShare[] = []
-  /** Why a holder gave no share. */
+  /** For each holder that gave no share, the reason. */
   readonly #reasons = new Map<ShareHolder, string>()
   readonly #refused = new Set<ShareHolder>()
-  /** How often a holder was asked again. */
+  /** How often each holder was asked again. */
   readonly #again = new Map<ShareHolder, number>()
-  /** How many holders are asked again after a pause. */
+  /** How many holders are in a pause before they are asked again. */
   #pausing = 0
-  /** A holder says that the vault was put back to an older state. */
+  /** Whether a holder reported that the vault was rolled back to an older state. */
   #isRollback = false
 
   constructor(vault: VaultHolders, request: ShareRequest, failures: FailureTimes) {
@@ -132,7 +142,10 @@ class Gathering {
     return timer
   }
 
-  /** Ends with an error, or with the shares. Nobody waits for the other holders any more. */
+  /**
+   * Ends with an error or, if none is given, with the shares. Cancels the requests to all other
+   * holders.
+   */
   #end(error?: Error): void {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#stop.abort()
@@ -166,8 +179,8 @@ class Gathering {
   }
 
   /**
-   * Gets the share of one holder, unless it has given one already, and verifies it where any is
-   * wrong.
+   * Gets the share of one holder. Uses the holder's suspect share if there is one. Verifies the
+   * share if suspects were given.
    */
   async #ask(holder: ShareHolder): Promise<DecryptionShare> {
     const { name, keys, ciphertext, suspects } = this.#request
@@ -182,8 +195,8 @@ class Gathering {
   }
 
   /**
-   * Has other requests ask a slow holder after the others, and logs it: once for as long as they
-   * do.
+   * Marks a slow holder, so that other requests ask it after all others. Logs a warning, unless the
+   * holder is marked already.
    */
   #noteSlow(holder: ShareHolder): void {
     this.#slow.add(holder)
@@ -196,13 +209,13 @@ class Gathering {
   }
 
   /**
-   * Asks another holder in place of one that failed or lied, and that one again after a pause if
-   * that may help.
+   * Asks another holder in place of a holder that failed or lied. If asking the failed holder again
+   * may help, schedules that after a pause.
    */
   #replace(holder: ShareHolder, thrown: unknown): void {
     const { name, log } = this.#request
     const { holders, threshold } = this.#vault
-    // Quotes errors of this library only: messages of others may hold a secret.
+    // Quotes only errors of this library, because messages of other libraries may contain a secret.
     const why = isStreamsError(thrown) ? thrown.message : `it failed with ${asError(thrown).name}`
     if (this.#reasons.get(holder) !== why)
       log?.warn?.(`${shownHolder(holder)} gave no share of secret ${name.key}: ${why}`, {
@@ -227,7 +240,7 @@ class Gathering {
     if (isHopeless || (this.#asked.size === 0 && this.#pausing === 0)) this.#end(this.#tooFew())
   }
 
-  /** The error for too few good shares, which names each holder that gave none. */
+  /** Makes the error for too few good shares. It names each holder that gave no share. */
   #tooFew(): VaultError {
     const reasons = [...this.#reasons]
       .sort(([one], [other]) => one.index - other.index)
@@ -247,8 +260,8 @@ class Gathering {
 }
 
 /**
- * True where a holder will fail again: one of the vault's own directory, and a process that says
- * why it releases nothing.
+ * Tells whether a holder would fail again. This is true for a holder in the vault's own directory,
+ * and for a holder process that has refused and given a reason.
  */
 function refuses({ url }: ShareHolder, thrown: unknown): boolean {
   return url === undefined || (thrown instanceof VaultError && !thrown.isRetryable)

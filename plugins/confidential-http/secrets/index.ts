@@ -19,7 +19,7 @@ import { Redactor } from './redact.js'
 
 export type { ShareHolder }
 
-/** The part of a threshold vault that an enclave uses. */
+/** The members of a threshold vault that an enclave uses. */
 export interface SecretVault {
   /** The master public key. */
   readonly publicKey: PublicKey
@@ -27,25 +27,26 @@ export interface SecretVault {
   readonly threshold: number
   /** The holders of the vault. */
   readonly holders: readonly ShareHolder[]
-  /** The TDH2 ciphertext stored under a name, as JSON. */
+  /** Returns the TDH2 ciphertext that is stored under a name, as JSON. */
   ciphertext(name: SecretName): Promise<string>
   /**
-   * The vault as it is now, for one whose key and holders change: the same object until they do.
+   * Returns the current state of a vault whose key and holders can change. Returns the same object
+   * until they change.
    */
   current?(): Promise<SecretVault>
 }
 
 /** Options of `secrets`. */
 export interface SecretsOptions {
-  /** The vault that has the secrets. */
+  /** The vault that stores the secrets. */
   readonly vault: SecretVault
 }
 
 /**
- * Gets the secrets that a request names from the vault, for that request only: the holders seal
- * their decryption shares to a key made for the request, and the shares are combined here, and
- * verified if they do not combine. Redacts errors, log lines and headers of the answer that repeat
- * a secret.
+ * Gets the secrets that a request names from the vault, for that request only. The holders seal
+ * their decryption shares to a key that is made for the request. This plugin combines the shares,
+ * and verifies them only if they do not combine. It redacts errors, log lines and headers of the
+ * answer if they repeat a secret.
  */
 export function secrets(options: SecretsOptions): EnclavePlugin {
   const { vault } = readOptions('secrets', options, { vault: unchecked<SecretVault> })
@@ -67,7 +68,8 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
             if (use !== undefined) policies.set(name.key, use)
           }
         } catch (thrown) {
-          // The vault took too long: nothing was sent to the external server yet.
+          // The vault took too long. Nothing was sent to the external server yet, so this is not a
+          // timeout of the API.
           throw isStreamsError(thrown, 'UPSTREAM_TIMEOUT')
             ? new VaultError('the secrets were not released in time', { cause: thrown })
             : thrown
@@ -94,8 +96,8 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
 }
 
 /**
- * Gets one secret from the vault for a workflow that asks for its value. From then on the workflow
- * must protect it.
+ * Gets one secret from the vault for a workflow that asks for the secret's value. From then on, the
+ * workflow must protect the value.
  */
 export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
   const keys = boxKeys()
@@ -112,8 +114,8 @@ export async function readSecret(vault: SecretVault, name: SecretName): Promise<
 }
 
 /**
- * Rejects the secrets of other owners before the vault is asked, so that the answer does not show
- * whether they exist.
+ * Rejects the secrets of other owners before the vault is asked. So the answer does not show
+ * whether such a secret exists.
  */
 function checkOwner({ owner, key }: SecretName, caller: string): void {
   if (owner !== caller)
@@ -122,10 +124,10 @@ function checkOwner({ owner, key }: SecretName, caller: string): void {
     )
 }
 
-/** How often a secret is asked for again because the vault has changed meanwhile. */
+/** How often a failed read is repeated because the vault has changed meanwhile. */
 const MAX_CHANGES = 10
 
-/** A value, and where it may go if that was said. */
+/** The value of a secret. Its policy is `use`, if it was stored with one. */
 interface Released {
   readonly value: string
   readonly use?: SecretUse
@@ -134,8 +136,8 @@ interface Released {
 type ReadRequest = Omit<ShareRequest, 'ciphertext'>
 
 /**
- * Gets secrets from a vault. It remembers the ciphertexts that it has verified, and the holders
- * that failed.
+ * Gets secrets from a vault. Remembers the ciphertexts that it has verified and the holders that
+ * have failed.
  */
 class SecretReader {
   readonly #vault: SecretVault
@@ -146,7 +148,7 @@ class SecretReader {
     this.#vault = vault
   }
 
-  /** Gets one secret, sealed to the keys of the request. */
+  /** Gets one secret. The holders seal their shares to the keys of the request. */
   async read(request: ReadRequest): Promise<Released> {
     let now = await this.#current()
     for (let changes = 0; ; changes++) {
@@ -154,7 +156,8 @@ class SecretReader {
         return await this.#readFrom(now, request)
       } catch (thrown) {
         const later = request.signal?.aborted ? now : await this.#current()
-        // Its holders have other shares now, or the secret another version.
+        // If the vault has changed, the holders may have new shares, or the secret may have a new
+        // version. So the read is repeated.
         if (later === now || changes === MAX_CHANGES) throw thrown
         now = later
       }
@@ -172,7 +175,7 @@ class SecretReader {
     const options = { threshold: now.threshold, crypto: nativeCrypto as WebCrypto }
     const shares = await gatherShares(now, asked, this.#failures)
     const bytes = await combine(ciphertext, shares, options).catch(async () => {
-      // Either a holder lies or the message was changed.
+      // Either a holder lied or the stored message was changed. Verified shares show which.
       const verified = await gatherShares(now, { ...asked, suspects: shares }, this.#failures)
       return combine(ciphertext, verified, options)
     })

@@ -3,16 +3,16 @@ import type { Log, LogFunction } from '../../../core/log.js'
 import { EnclaveError } from '../errors.js'
 
 /**
- * Replaces a whole text that holds a secret, because the rest of the text often gives hints about
- * it.
+ * The replacement for a text that contains a secret. The whole text is replaced, because the rest
+ * often gives hints about the secret.
  */
 export const REDACTED = '[redacted]'
 
 const MAX_DEPTH = 6
 
 /**
- * Properties of every error. Their names are not searched: a secret that is such a word would
- * redact every error.
+ * The names of properties that errors usually have. These names are not searched. Otherwise a
+ * secret that equals such a word would redact every error.
  */
 const USUAL_NAMES: readonly PropertyKey[] = ['message', 'stack', 'cause', 'code', 'errors']
 const STACK_FRAME = /^ {4}at .*(?::\d+:\d+|<anonymous>|native|index \d+)\)?$/gm
@@ -25,7 +25,10 @@ export class Redactor {
     this.#search = new SecretSearch(secrets)
   }
 
-  /** Returns the thrown value or, if that holds a secret, an error that says only so. */
+  /**
+   * Returns the thrown value. If the value contains a secret, returns an error instead, which says
+   * only that.
+   */
   error(thrown: unknown): unknown {
     return this.#isAnywhereIn(thrown)
       ? new EnclaveError('the request failed inside the enclave, and the reason repeats a secret')
@@ -33,7 +36,7 @@ export class Redactor {
   }
 
   /**
-   * Returns a log that writes `[redacted]` in place of a line whose text or facts hold a secret.
+   * Returns a log that writes `[redacted]` in place of a line whose text or facts contain a secret.
    */
   log(given: Log): Log {
     const entries = Object.entries(given) as [keyof Log, LogFunction | undefined][]
@@ -49,12 +52,12 @@ export class Redactor {
   }
 
   /**
-   * Returns the headers with `[redacted]` in place of each value that holds a secret, and without
-   * names that do.
+   * Returns the headers with `[redacted]` in place of each value that contains a secret. Drops
+   * headers whose name contains a secret.
    */
   headers(given: HeaderLines): HeaderLines {
     const holdsSecret = (text: string): boolean => this.#search.isIn(text)
-    // Usually there is nothing to find, and one search shows it.
+    // Usually no header contains a secret, and one search of all headers shows that.
     if (!holdsSecret([...given].flatMap(([name, values]) => [name, ...values]).join('\n')))
       return given
     const kept = [...given].filter(([name]) => !holdsSecret(name))
@@ -66,7 +69,7 @@ export class Redactor {
     )
   }
 
-  /** Zeroes the secrets; every later line of the log is redacted. */
+  /** Zeroes the secrets. Every later line of the log is redacted. */
   wipe(): void {
     this.#search.wipe()
   }
@@ -82,8 +85,8 @@ interface Collected {
   readonly texts: string[]
   readonly seen: Set<unknown>
   /**
-   * Characters left to collect. With more, the search gives up and treats the value as one that
-   * holds a secret.
+   * How many more characters may be collected. If the value has more, the search gives up and
+   * treats the value as if it contained a secret.
    */
   left: number
 }
@@ -124,21 +127,25 @@ function read(holder: object, name: PropertyKey): unknown {
   }
 }
 
-/** Longer texts, in bytes, are not searched: they count as holding a secret. */
+/** The longest text that is searched, in bytes. A longer text counts as containing a secret. */
 const MAX_SEARCHED = 1_048_576
 
-/** A shorter secret, in bytes, counts only as a separate word. */
+/**
+ * The length in bytes from which a secret is found anywhere in a text. A shorter secret is found
+ * only as a separate word.
+ */
 const SHORTEST_ANYWHERE = 4
 
 /**
- * Finds whole secrets in a text, plain or encoded: escaped as in JSON, URLs and HTML, as
- * hexadecimal digits, as base64 and base64url at any offset. It decodes the text in each of these
- * ways rather than encoding the secrets, and so finds spellings with their own case, padding or
- * line breaks as well.
+ * Finds whole secrets in a text. The secrets may be plain, escaped as in JSON, URLs or HTML, or
+ * encoded as hexadecimal digits, base64 or base64url at any offset. The search decodes the text
+ * instead of encoding the secrets. So it also finds encodings with unusual case, padding or line
+ * breaks.
  *
- * Never a part of one: a caller may send guesses to an API that repeats them, and would see which
- * are redacted. With parts it would find a secret piece by piece; so a hit takes the whole secret,
- * which who has it knows.
+ * The search never reports a part of a secret. A caller could send guesses to an API that repeats
+ * them, and see which guesses are redacted. If parts were redacted, the caller could find a secret
+ * piece by piece. As only the whole secret is redacted, a redaction tells a caller nothing unless
+ * the caller has guessed the whole secret.
  */
 export class SecretSearch {
   readonly #longer: readonly Buffer[]
@@ -154,16 +161,16 @@ export class SecretSearch {
   }
 
   /**
-   * True for a text that holds all of one of the secrets, but for spaces around it, which headers
-   * lose; the case of ASCII letters does not matter. True for every text once the search was wiped.
+   * Tells whether a text contains a whole secret. Ignores the case of ASCII letters. Ignores spaces
+   * at the ends of the secret, because headers lose them. Returns true for every text after `wipe`.
    */
   isIn(text: string): boolean {
     if (this.#isEmpty) return false
-    // A UTF-16 unit is at least one byte.
+    // Each UTF-16 unit takes at least one byte in UTF-8, so a longer text is also longer in bytes.
     if (this.#isWiped || text.length > MAX_SEARCHED) return true
     return withBytes(text, bytes => {
       if (bytes.length > MAX_SEARCHED) return true
-      // A header that is not all UTF-8 has one character for each byte.
+      // A header that is not valid UTF-8 arrives with one character for each byte.
       const raw = isBytewise(text) ? [ownBytes(text, 'latin1')] : []
       return [bytes, ...raw].some(each => this.#isInBytes(each))
     })
@@ -198,8 +205,8 @@ export class SecretSearch {
 }
 
 /**
- * Matches any of the words in a text of one character per byte. Bytes beyond ASCII count as
- * letters.
+ * Makes a pattern that matches any of the words in a text with one character per byte. Bytes beyond
+ * ASCII count as letters.
  */
 function anyWord(words: readonly Uint8Array[]): RegExp | undefined {
   if (words.length === 0) return undefined
@@ -211,32 +218,30 @@ function escapeChar(char: string): string {
   return char === ' ' ? '[ +]' : `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`
 }
 
-/**
- * True if a text has the word, or base64 or hexadecimal digits that decode to a text with the word.
- */
+/** Tells whether a text contains the word, plain or in base64 or hexadecimal digits. */
 function hasWord(bytes: Uint8Array, word: RegExp): boolean {
   const text = latin1(bytes)
   return word.test(text) || decodedWords(text).some(each => word.test(each))
 }
 
 /**
- * The bytes a text may stand for: its own, and those that its hexadecimal and its base64 digits
- * decode to from every offset. Other characters are left out, so that line breaks and separators do
- * not matter.
+ * Yields all readings of a text. These are its own bytes, and the bytes that its hexadecimal or
+ * base64 digits decode to from every offset. Other characters are removed before decoding, so that
+ * line breaks and separators do not matter.
  */
 function* readingsOf(text: Uint8Array): Generator<Uint8Array> {
   yield text
   const chars = latin1(text)
   const hexDigits = chars.replace(/[^0-9a-f]+/gi, '')
   for (const skip of [0, 1]) yield Buffer.from(hexDigits.slice(skip), 'hex')
-  // Buffer reads the digits of base64 and of base64url alike.
+  // Buffer decodes both base64 and base64url.
   const base64Digits = chars.replace(/[^0-9a-z+/_-]+/gi, '')
   for (const skip of [0, 1, 2, 3]) {
     yield* readTwice(Buffer.from(base64Digits.slice(skip), 'base64'))
   }
 }
 
-/** The texts that runs of base64 or hexadecimal digits decode to. */
+/** Decodes each run of base64 or hexadecimal digits to a text. */
 function decodedWords(text: string): readonly string[] {
   const runs = text.match(/[\w+/-]+/g) ?? []
   return runs
@@ -249,16 +254,20 @@ function decodedWords(text: string): readonly string[] {
 
 const ESCAPE =
   /%([0-9a-f]{2})|\\x([0-9a-f]{2})|((?:\\u[0-9a-f]{4})+)|&#x([0-9a-f]{1,6});|&#([0-9]{1,7});|&(quot|apos|amp|lt|gt);|\\(["'\\/bfnrt])/gi
-/** `%`, the backslash and `&`. */
+/** The bytes that start an escape: `%`, the backslash and `&`. */
 const ESCAPING: readonly number[] = [0x25, 0x5c, 0x26]
 const NAMED: Readonly<Record<string, string>> = {
   ...{ quot: '"', apos: "'", amp: '&', lt: '<', gt: '>' },
   ...{ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' },
 }
 
-/** The text with its escapes of JSON, URLs and HTML decoded; the same object if it has none. */
+/**
+ * Decodes the escapes of JSON, URLs and HTML in a text. Returns the same object if the text has no
+ * escapes.
+ */
 function readEscapes(text: Uint8Array): Uint8Array {
-  // Without one of these nothing is escaped, and no string of the text is made.
+  // A text without any of these bytes has no escapes. Returning early avoids a string copy of the
+  // text.
   if (!ESCAPING.some(byte => text.includes(byte))) return text
   const chars = latin1(text)
   const read = chars.replace(ESCAPE, (whole, ...groups: (string | undefined)[]) => {
@@ -274,30 +283,33 @@ function readEscapes(text: Uint8Array): Uint8Array {
   return read === chars ? text : Buffer.from(read, 'latin1')
 }
 
-/** A text as it is, with its escapes decoded, and decoded once more, as for JSON within JSON. */
+/**
+ * Returns a text as it is, with its escapes decoded once, and with its escapes decoded twice. JSON
+ * within JSON needs the second decoding.
+ */
 function readTwice(text: Uint8Array): ReadonlySet<Uint8Array> {
   const plain = readEscapes(text)
   return new Set([text, plain, readEscapes(plain)])
 }
 
-/** True for a text with one character per byte, not all of them ASCII. */
+/** Tells whether every character of a text stands for one byte, and at least one is not ASCII. */
 function isBytewise(text: string): boolean {
   return /[\x80-\xff]/.test(text) && !/[^\0-\xff]/.test(text)
 }
 
-/** One character per byte. */
+/** Converts bytes to a text with one character per byte. */
 function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 }
 
-/** The UTF-8 bytes of a text, one character per byte. */
+/** Converts a text to its UTF-8 bytes, as a text with one character per byte. */
 function utf8(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
 /**
- * What a reading may have of a secret: what the secret itself holds of escapes is decoded in some
- * of them.
+ * Returns the forms in which a reading may contain a secret. If the secret itself contains escapes,
+ * some readings have them decoded.
  */
 function spellingsOf(secret: string): readonly Buffer[] {
   if (secret === '') return []
@@ -308,8 +320,8 @@ function spellingsOf(secret: string): readonly Buffer[] {
 }
 
 /**
- * In lower case, only ASCII letters because the search compares bytes; and with a space for a plus,
- * as in forms.
+ * Copies bytes into a form for comparison. Changes ASCII letters to lower case. Changes each plus
+ * to a space, as in forms. Other letters stay, because the search compares bytes.
  */
 function comparable(bytes: Uint8Array): Buffer {
   const made = Buffer.allocUnsafeSlow(bytes.length)

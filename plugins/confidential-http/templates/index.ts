@@ -7,7 +7,8 @@ import { renderTemplate } from './template.js'
 /** Options of `templates`. */
 export interface TemplatesOptions {
   /**
-   * Refuses secrets that were stored without a policy, which otherwise go anywhere, with a warning.
+   * Refuses secrets that were stored without a policy. By default such a secret may go anywhere,
+   * and a warning is logged.
    * @default false
    */
   readonly requirePolicies?: boolean
@@ -18,15 +19,15 @@ const schema = {
 } satisfies Schema<TemplatesOptions>
 
 /**
- * The largest size of a filled request without `limits`, in bytes: a few short templates can expand
- * to any length.
+ * The largest size of a filled request in bytes, if the stack has no `limits`. A limit is needed
+ * because a few short templates can expand to any length.
  */
 const MAX_FILLED = 1_024_000
 
 /**
- * Fills `{{.name}}` in header values and in a body that is text: with the public value of that name
- * if there is one, else with the released secret. A name that has neither is an error, and so is a
- * secret whose policy does not allow where it would go; then nothing is sent.
+ * Fills `{{.name}}` in header values and in a body that is text. Uses the public value of the name
+ * if there is one, else the released secret. If the name has neither, the request fails. It also
+ * fails if the policy of the secret does not allow the place or the target. Then nothing is sent.
  */
 export function templates(options?: TemplatesOptions): EnclavePlugin {
   const { requirePolicies } = readOptions('templates', options, schema)
@@ -47,17 +48,20 @@ export function templates(options?: TemplatesOptions): EnclavePlugin {
   }
 }
 
-/** Fills one request, and holds the secrets that it puts into the request to their policies. */
+/**
+ * Fills one request, and checks each secret that it puts into the request against the secret's
+ * policy.
+ */
 class Filling {
   readonly #call: ConfidentialCall
   readonly #requirePolicies: boolean
-  /** The secrets without a policy that were warned of. */
+  /** The secrets without a policy for which a warning was logged. */
   readonly #warned: Set<string>
   readonly #hasCustomRoots: boolean
   readonly #headers: readonly string[]
-  /** The policies of the secrets that were put into the request. */
+  /** The policies of the secrets that were put into the request, by key. */
   readonly #used = new Map<string, SecretUse>()
-  /** The bytes that the request may still grow by. */
+  /** How many more bytes the filled parts of the request may have. */
   #left: number
 
   constructor(call: ConfidentialCall, requirePolicies: boolean, warned: Set<string>) {
@@ -67,7 +71,7 @@ class Filling {
     this.#warned = warned
     this.#hasCustomRoots = call.customRootCaCertPem !== undefined
     this.#headers = [...multiHeaders.keys(), ...call.headers.keys()]
-    // Everything that holds no template counts as well.
+    // The parts that are not templates count towards the limit, too.
     const names = [...multiHeaders].map(([name, lines]) => [name, lines.map(() => '')] as const)
     const unfilled = requestSize({
       url,
@@ -109,7 +113,8 @@ class Filling {
   }
 
   /**
-   * Holds the secrets that were put into the request to its method and URL as the wire sends them.
+   * Checks the method and the URL that the wire sends. The policies of all secrets in the request
+   * must allow them.
    */
   readonly checkTarget = (target: { readonly method: string; readonly url: string }): void => {
     this.#call.connection.checkTarget?.(target)
@@ -117,8 +122,8 @@ class Filling {
   }
 
   /**
-   * Called before a secret is put into a place. Throws EnclaveError, code `SECRET_POLICY`, if the
-   * secret may not go there.
+   * Checks a place before a secret is put into it. Throws EnclaveError with the code
+   * `SECRET_POLICY` if the secret must not go there.
    */
   #checkPlace(key: string, place: string): void {
     const { method, url, policies, secrets, scope } = this.#call

@@ -2,16 +2,19 @@ import { utf8Length, withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
 
 /**
- * Takes the values of its arguments. Throws EnclaveError, whose message names no value, after
- * `field`.
+ * A function of templates. It gets the values of its arguments. It may throw an EnclaveError whose
+ * message starts with `field` and quotes no value.
  */
 export type TemplateFunction = (field: string, values: readonly string[]) => string
 
-/** The functions of templates, by name. `js` and `urlquery` are Go's, the others ours. */
+/**
+ * The functions of templates, by name. `js` and `urlquery` are functions of Go. This library adds
+ * the other functions.
+ */
 export const functions: ReadonlyMap<string, TemplateFunction> = new Map<string, TemplateFunction>([
   ['json', (field, values) => JSON.stringify(only(field, values))],
   ['basicAuth', basicAuth],
-  // Of several arguments Go escapes all in a row.
+  // Go joins several arguments and escapes the joined text.
   ['js', (_, values) => escapeJs(values.join(''))],
   ['urlquery', (_, values) => escapeQuery(values.join(''))],
 ])
@@ -22,7 +25,7 @@ function only(field: string, values: readonly string[]): string {
   throw wrong(`${field}: json must have one argument, as in {{json .name}}, not ${values.length}`)
 }
 
-/** What follows the word Basic in a header (RFC 7617). */
+/** Makes the credentials that follow the word Basic in an `Authorization` header (RFC 7617). */
 function basicAuth(field: string, values: readonly string[]): string {
   const [user, password] = values
   if (user === undefined || password === undefined || values.length !== 2)
@@ -41,10 +44,11 @@ function basicAuth(field: string, values: readonly string[]): string {
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', "'": "\\'", '"': '\\"' }
 
 /**
- * Escapes a text as Go's template.JSEscape does: for between the quotes of a string in JavaScript.
+ * Escapes a text as Go's template.JSEscape does, so that it can stand between the quotes of a
+ * JavaScript string.
  */
 function escapeJs(text: string): string {
-  // Go leaves DEL, and what it counts as printable.
+  // Go does not escape DEL or the characters that it counts as printable.
   return text.replace(
     /[\\'"<>&=]|(?![ \x7f\p{L}\p{M}\p{N}\p{P}\p{S}])./gsu,
     char => SHORT_ESCAPES[char] ?? `\\u${hexOf(char.codePointAt(0) ?? 0, 4)}`,
@@ -67,25 +71,31 @@ function wrong(rule: string): EnclaveError {
 }
 
 /**
- * A placeholder: its steps are taken in turn, and each hands its value on to the next as the last
+ * A placeholder. Its steps run in order. Each step passes its value to the next step as the last
  * argument.
  */
 export interface Action {
-  /** Empty for a comment. */
+  /** The steps, the first one first. A comment has no steps. */
   readonly steps: readonly Step[]
-  /** Whether the white space before it is left out. */
+  /** Whether the white space before the placeholder is removed. */
   readonly trimBefore: boolean
   readonly trimAfter: boolean
   readonly end: number
 }
 
-/** `.name` alone, or a function with the names of its arguments. */
+/**
+ * A step of a placeholder. It is either `.name` alone, or a function with the names of its
+ * arguments.
+ */
 export interface Step {
   readonly run?: TemplateFunction
   readonly names: readonly string[]
 }
 
-/** The steps behind the first; without a limit, a short template would be long work. */
+/**
+ * The highest number of steps after the first step. Without a limit, a short template could take a
+ * long time to fill.
+ */
 const MAX_PIPES = 8
 
 const opening = /\{\{(-[ \t\r\n])?/uy
@@ -99,17 +109,17 @@ const commentStart = /\{\{(-[ \t\r\n])?\/\*/uy
 const commentEnd = /\*\/([ \t\r\n]-)?\}\}/uy
 
 /**
- * Reads the action at the two braces at `start`; undefined for any other than the actions of
- * `renderTemplate`.
+ * Reads the action whose two braces are at `start`. Returns undefined for any action that
+ * `renderTemplate` does not support.
  */
 export function readAction(template: string, start: number): Action | undefined {
   return readPipeline(template, start) ?? readComment(template, start)
 }
 
-/** `{{.name}}`, `{{function .name .name}}`, and either with `| function .name` behind it. */
+/** Reads `{{.name}}` or `{{function .name .name}}`. Pipes such as `| function .name` may follow. */
 function readPipeline(template: string, start: number): Action | undefined {
   let at = start
-  /** Moves on behind what matches here. */
+  /** Matches the pattern at the current position, and moves the position behind the match. */
   function take(pattern: RegExp): RegExpExecArray | undefined {
     const found = matchAt(pattern, template, at)
     at += found?.[0].length ?? 0
@@ -159,14 +169,14 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
   return pattern.exec(text)
 }
 
-/** Returns the value of a name, or undefined. */
+/** Looks up the value of a name. Returns undefined if there is none. */
 export type FindValue = (name: string) => string | undefined
 
 /**
- * Fills a template of Go's text/template in one pass: placeholders inside values are not filled. Of
- * the language it supports `{{.name}}`, the functions of `functions`, pipes to them, comments,
- * spaces inside the braces and trim markers; any other action is an error, and so is a result of
- * more than `maxBytes` bytes in UTF-8.
+ * Fills a template of Go's text/template in one pass. Placeholders inside values are not filled.
+ * Supports `{{.name}}`, the functions of `functions`, pipes to these functions, comments, spaces
+ * inside the braces and trim markers. Any other action is an error. A result of more than
+ * `maxBytes` bytes in UTF-8 is an error, too.
  */
 export function renderTemplate(
   field: string,
@@ -194,7 +204,8 @@ export function renderTemplate(
     let value: string | undefined
     for (const { run, names } of steps) {
       const values = [...names.map(findValue), ...(value === undefined ? [] : [value])]
-      // Escaping only lengthens, so what is too long on the way is too long at the end.
+      // Functions only lengthen a text. So if the arguments are too long, the result is too long as
+      // well.
       if (values.reduce((sum, { length }) => sum + length, 0) > left) throw tooLong()
       value = run === undefined ? (values[0] ?? '') : run(field, values)
     }
@@ -229,7 +240,7 @@ function trimEnd(text: string): string {
 
 const MAX_QUOTE = 40
 
-/** Bounds the names and actions that errors quote. */
+/** Shortens a name or an action that an error quotes. */
 function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text
 }

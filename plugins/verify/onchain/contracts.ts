@@ -1,10 +1,13 @@
 import { DIGITS } from '../../../report/full-report.js'
 import { type EthereumNode, type EventLog, type LogFilter, NodeFailure } from './node.js'
 
-// The part of Solidity’s ABI that the verifier contracts need. The tests compare it with viem’s and
-// ethers’.
+// The part of Solidity’s ABI that the verifier contracts need. The tests compare it with the ABI
+// encoders of viem and ethers.
 
-/** The first four bytes of a call or an error: of the hash of its name. */
+/**
+ * The selectors of functions and errors. A selector is the first four bytes of the hash of the
+ * signature, and begins the data of a call or an error.
+ */
 export const selectors = {
   typeAndVersion: '0x181f5a77',
   getVerifier: '0xeeb7b248',
@@ -16,27 +19,27 @@ export const selectors = {
   IncorrectSignatureCount: '0x5348a282',
 } as const
 
-/** The first topic of an event: the hash of its name. */
+/** The first topics of events. The first topic is the hash of the event’s signature. */
 const events = {
   ConfigSet: '0x5b1f376eb2bda670fa39339616d0a73f45b61bec8faeba8ca834f2ebb49676e0',
   ConfigUpdated: '0xb0b75a854fab801413da6202fc07e875c54eaf371a1e3909fb2645364ba58616',
 } as const
 
-/** The bytes of a word. */
+/** The number of bytes of a word. */
 const WORD = 32
 const ADDRESS_DIGITS = 40
 
-/** A number as a word, without `0x`. */
+/** Encodes a number as a word, without `0x`. */
 export function numberWord(value: number): string {
   return value.toString(16).padStart(DIGITS, '0')
 }
 
-/** Digits of less than a word at the right of one: an address. */
+/** Encodes the digits of an address as a word, with zeros on the left. */
 export function rightWord(digits: string): string {
   return digits.replace(/^0x/, '').toLowerCase().padStart(DIGITS, '0')
 }
 
-/** The length and the digits of `bytes`, filled up to whole words. */
+/** Encodes a value of the type `bytes`: its length, and its digits with zeros up to whole words. */
 export function bytesWords(hex: string): string {
   const digits = hex.slice(2)
   return (
@@ -45,15 +48,15 @@ export function bytesWords(hex: string): string {
 }
 
 /**
- * Words of data that a node returned. Data that is missing, or encoded in another way, is a
- * NodeFailure.
+ * Reads the words of data that a node returned. Throws NodeFailure if data is missing or wrongly
+ * encoded.
  */
 class Words {
-  /** No whole number if the last word is cut short. */
+  /** The number of words; not a whole number if the last word is cut short. */
   readonly count: number
   readonly #digits: string
 
-  /** The words of data after its first `skipped` bytes. */
+  /** Reads the words after the first `skipped` bytes of the data. */
   constructor(data: string, skipped = 0) {
     this.#digits = data.slice(2 + 2 * skipped)
     this.count = this.#digits.length / DIGITS
@@ -65,7 +68,7 @@ class Words {
     return this.#digits.slice(DIGITS * at, DIGITS * (at + 1))
   }
 
-  /** NaN for a number over 2^53 - 1. */
+  /** A word as a number; NaN if it is over 2^53 - 1. */
   number(at: number): number {
     const value = Number(`0x${this.word(at)}`)
     return value <= Number.MAX_SAFE_INTEGER ? value : Number.NaN
@@ -88,7 +91,10 @@ class Words {
     return Array.from({ length }, (_, index) => this.address(begin + 1 + index))
   }
 
-  /** The ABI-encoded string of up to 64 characters; undefined if the words are no such string. */
+  /**
+   * Reads the words as an ABI-encoded string of up to 64 characters. Undefined if they are not such
+   * a string.
+   */
   text(): string | undefined {
     if (this.count < 2 || this.number(0) !== WORD) return undefined
     const length = this.number(1)
@@ -102,10 +108,10 @@ function malformed(): NodeFailure {
   return new NodeFailure('a contract’s answer or log is not encoded as it should be')
 }
 
-/** The signers of a configuration, as an event has them. */
+/** The signers of a configuration in an event. */
 interface LoggedConfig {
   readonly signers: readonly string[]
-  /** Undefined in `ConfigUpdated`, which does not have it. */
+  /** Undefined for `ConfigUpdated`, an event without f. */
   readonly f: number | undefined
 }
 
@@ -125,27 +131,30 @@ function readConfig({ topics, data }: EventLog): LoggedConfig {
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
-/** The place of a configuration. */
+/** The contract of a configuration, and the block of its last change. */
 interface Located {
-  /** The contract that has it, in lower case. */
+  /** The address of the Verifier that has the configuration, in lower case. */
   readonly verifier: string
-  /** The number of the block in which its signers last changed, as the contract saw it. */
+  /** The number of the block in which the signers last changed, as contracts number blocks. */
   readonly changedAt: number
 }
 
-/** Whether reports are accepted, and with how many signatures less one. */
+/**
+ * Whether reports of a configuration are accepted and, if so, its f: the contract requires f + 1
+ * signatures.
+ */
 type ConfigState = { readonly isActive: false } | { readonly isActive: true; readonly f: number }
 
 /**
- * Reads configurations from the contracts behind an address, that of a VerifierProxy or of a
- * Verifier, through one node.
+ * Reads configurations through one node. The address is of a VerifierProxy, whose Verifiers are
+ * read, or of a Verifier.
  */
 export class ConfigReader {
   readonly #node: EthereumNode
   /** In lower case. */
   readonly #address: string
   readonly #search: LogSearch
-  /** The names and versions of contracts. */
+  /** The names and versions of contracts, by address. */
   readonly #names = new Map<string, Promise<string>>()
 
   constructor(node: EthereumNode, address: string, fromBlock: number) {
@@ -155,9 +164,9 @@ export class ConfigReader {
   }
 
   /**
-   * The signers of a configuration; undefined if the contracts have no such configuration, or have
-   * deactivated it. `isWanted` is asked before each page of logs: if it is false, the search
-   * rejects, and continues from there with the next call.
+   * Reads the signers of a configuration. Undefined if the contracts have no such configuration, or
+   * have deactivated it. `isWanted` is called before each page of logs. If it returns false, the
+   * search rejects; the next call continues the search at the same page.
    */
   async read(
     configDigest: string,
@@ -229,9 +238,10 @@ export class ConfigReader {
   }
 
   /**
-   * Makes the verifier refuse a report without signatures: the error says whether the configuration
-   * is active, and how many signatures it needs. No function of the contract says so. Undefined for
-   * the address of a Verifier: only its proxy may call it, and it does not name the proxy.
+   * Sends the verifier a report without signatures, which it refuses. The error says whether the
+   * configuration is active, and how many signatures it needs. No function of the contract says
+   * this. Undefined if the reader has the address of a Verifier: only its proxy may call it, and
+   * the Verifier does not name its proxy.
    */
   async #stateOf(configDigest: string, verifier: string): Promise<ConfigState | undefined> {
     if (!(await this.#isProxy())) return undefined
@@ -261,8 +271,8 @@ async function revertOf(call: Promise<string>): Promise<string> {
 }
 
 /**
- * The call `verify(bytes signedReport, address sender)` with a report of no bytes and no
- * signatures.
+ * The data of a call `verify(bytes signedReport, address sender)`, with a report that has an empty
+ * blob and no signatures.
  */
 function emptyReport(configDigest: string, sender: string): string {
   const report = [
@@ -274,23 +284,28 @@ function emptyReport(configDigest: string, sender: string): string {
   return selectors.verifyBySender + numberWord(64) + rightWord(sender) + bytesWords(`0x${report}`)
 }
 
-/** Searches that have not come to their end. */
+/** The most unfinished searches that are remembered. */
 const MAX_SEARCHES = 64
-/** Blocks with the same number of the parent chain, at most: a day of them. */
+/**
+ * The most blocks that may share one block number of the parent chain: about the blocks of a day.
+ */
 const MAX_SAME_PARENT = 400_000
 
 type Range = readonly [from: number, to: number]
 
 /**
- * Finds the last event that changed the signers of a configuration, in the log of a node from the
- * block `fromBlock` on.
+ * Finds the last event that changed the signers of a configuration. It searches the event logs of a
+ * node, from the block `fromBlock` on.
  */
 class LogSearch {
   readonly #node: EthereumNode
   readonly #fromBlock: number
-  /** The newest block that each search has still to read. */
+  /** The newest block that each unfinished search must still read. */
   readonly #positions = new Map<string, number>()
-  /** The size of a page that the node has accepted, and that of a page that it has refused. */
+  /**
+   * The largest size of a page that the node has accepted, and the last size that it has refused.
+   * Sizes are in blocks.
+   */
   #accepted = 0
   #refused = Number.POSITIVE_INFINITY
 
@@ -325,7 +340,7 @@ class LogSearch {
     const latest = await this.#node.blockNumber()
     const all: Range = [this.#fromBlock, latest]
     if (this.#positions.has(key)) return this.#findLast(key, filter, all, isWanted)
-    // Most chains number their blocks as contracts see them.
+    // On most chains, contracts and nodes number blocks in the same way.
     const here = changedAt <= latest ? await this.#node.logs(filter, changedAt, changedAt) : []
     const last = here.at(-1)
     if (last !== undefined) return last
@@ -337,7 +352,7 @@ class LogSearch {
     return this.#findLast(key, filter, all, isWanted)
   }
 
-  /** The blocks in which contracts read `parent` as the number of their block. */
+  /** The range of blocks in which contracts read `parent` as the block number. */
   async #blocksOf(parent: number, latest: number): Promise<Range> {
     const from = await this.#firstBlockOf(parent, this.#fromBlock, latest)
     const until = Math.min(from + MAX_SAME_PARENT, latest)
@@ -345,8 +360,8 @@ class LogSearch {
   }
 
   /**
-   * The first block from `low` to `high` whose number on the parent chain is at least `parent`;
-   * `high + 1` if there is none.
+   * Finds the first block from `low` to `high` whose number on the parent chain is at least
+   * `parent`. Returns `high + 1` if there is no such block.
    */
   async #firstBlockOf(parent: number, low: number, high: number): Promise<number> {
     let [from, to] = [low, high + 1]
@@ -358,7 +373,7 @@ class LogSearch {
     return from
   }
 
-  /** The last of the logs in a range, from its end on. */
+  /** Finds the last log in a range, and reads the range from its end backwards. */
   async #findLast(
     key: string,
     filter: LogFilter,
@@ -383,9 +398,10 @@ class LogSearch {
   }
 
   /**
-   * Reads the newest page of a range. Each node accepts another number of blocks, and refuses more
-   * with another error. So the size is tried out: it shrinks if the node refuses and yet answers
-   * another question, and grows back halfway to the size that was refused.
+   * Reads the newest page of a range. Each node has its own limit for the blocks of a request, and
+   * its own error beyond the limit. So the size is found by trying. If the node refuses a page but
+   * answers another request, the size shrinks. Then it grows again, at most halfway to the refused
+   * size.
    */
   async #readPage(filter: LogFilter, from: number, to: number) {
     for (;;) {
@@ -397,7 +413,7 @@ class LogSearch {
         return { logs, from: start }
       } catch (failure) {
         if (size === 1) throw failure
-        // Throws if the node is away: then it is not the range that was refused.
+        // Throws if the node does not answer at all. Then the size of the range was not the cause.
         await this.#node.blockNumber()
         this.#refused = size
         if (size <= this.#accepted) this.#accepted = 0

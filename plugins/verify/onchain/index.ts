@@ -21,25 +21,26 @@ export {
 /** Options of `onchainSigners`. */
 export interface OnchainSignersOptions {
   /**
-   * Asks a node of the verifier’s network. Several clients must give the same answer, so a node
-   * that lies is found out.
+   * The client of a node of the verifier’s network, or several clients. Several clients must give
+   * the same answers, so that a false answer of one node is noticed.
    */
   readonly client: EthereumClient | readonly EthereumClient[]
   /**
-   * The address of the network’s VerifierProxy, see `verifierProxies`. The address of a Verifier
-   * works too, but then a deactivated configuration is not noticed.
+   * The address of the network’s VerifierProxy; see `verifierProxies`. The address of a Verifier
+   * works too, but then deactivated configurations are not noticed.
    */
   readonly verifier: string
   /**
-   * The first block of a search, if the log is not in the block that the contract names. The block
-   * of the contract’s creation is best: the node then searches no earlier blocks.
+   * The first block of a search. A search is needed only if the log is not in the block that the
+   * contract names. The best value is the block in which the contract was created, as no earlier
+   * block has logs of the contract.
    * @default 0
    */
   readonly fromBlock?: number | bigint
   /**
-   * Milliseconds after which the contract is asked again whether a configuration is still active,
-   * with the first report from then on. While no client can be reached, the last answer is used for
-   * up to 24 hours. `Infinity`: the contract is asked once.
+   * Milliseconds after which the contract is asked again whether a configuration is still active.
+   * The first report after this time causes the call. If the clients fail, the last answer is used
+   * for up to 24 hours. With `Infinity`, the contract is asked only once.
    * @default 3_600_000
    */
   readonly maxAge?: number
@@ -54,13 +55,13 @@ export interface OnchainSignersOptions {
 export type OnchainSigners = (configDigest: string) => Promise<SignerSet | undefined>
 
 const HOUR = 3_600_000
-/** Configurations that are cached. */
+/** The most configurations that are cached. */
 const MAX_DIGESTS = 128
-/** Milliseconds for which an answer is used while the clients give no later one. */
+/** Milliseconds for which an answer is used if the clients give no newer answer. */
 const MAX_STALE = 24 * HOUR
 /**
- * Milliseconds for which a search goes on after the last report that waited for it. A report waits
- * 10 s at most.
+ * Milliseconds for which a search continues after the last report that asked for its result. A
+ * report waits at most 10 s.
  */
 const WANTED = 15_000
 
@@ -84,20 +85,21 @@ function checkBlock(field: string, value: unknown): number {
 
 interface Answer {
   readonly set: SignerSet
-  /** On the monotonic clock. */
+  /** When the contract gave the answer, on the monotonic clock. */
   readonly at: number
 }
 
 interface Asking {
   readonly answer: Promise<SignerSet | undefined>
-  /** On the monotonic clock. */
+  /** The time until which the search continues, on the monotonic clock. */
   wantedUntil: number
 }
 
 /**
- * Finds the signers of configurations in the `ConfigSet` events of a network’s verifier contract,
- * each when a report of it is first seen. It returns undefined if the contract has no such
- * configuration, or has deactivated it. It rejects if the contract can’t be read.
+ * Finds the signers of configurations in the `ConfigSet` events of a network’s verifier contract.
+ * It reads a configuration when its first report arrives. It resolves with undefined if the
+ * contract has no such configuration, or has deactivated it. It rejects if the contract can’t be
+ * read.
  */
 export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
   const given = readOptions('onchainSigners', options, schema)
@@ -123,7 +125,7 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
     return asking.answer
   }
 
-  /** A set that is valid for so long from now on. */
+  /** Makes a set that is valid for `time` milliseconds from now on. */
   function validFor(set: SignerSet, time: number): SignerSet {
     const activeUntil = Math.ceil((Date.now() + time) / 1000)
     return activeUntil > MAX_TIME ? set : { ...set, activeUntil }
@@ -133,7 +135,7 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
     const configDigest = checkDigest('configDigest', given)
     const answer = answers.get(configDigest)
     const age = answer === undefined ? 0 : performance.now() - answer.at
-    // Half of maxAge: the clock of the reports may be ahead of ours.
+    // The limit is half of maxAge, because the clock of the reports may be ahead of ours.
     if (answer !== undefined && age < maxAge / 2) return validFor(answer.set, maxAge - age)
     try {
       const set = await ask(configDigest)
@@ -149,7 +151,7 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
   }
 }
 
-/** The answer of all readers, which must be the same. */
+/** Asks all readers, and returns their common answer. Rejects if their answers differ. */
 async function agree(
   readers: readonly ConfigReader[],
   configDigest: string,
@@ -165,7 +167,10 @@ async function agree(
   return set
 }
 
-/** Makes a set of what a contract has. A set that nobody can use must not be cached. */
+/**
+ * Makes a set from a contract’s configuration. Rejects a set that breaks the rules for sets, as it
+ * must not be cached.
+ */
 function toSet(
   configDigest: string,
   config: Awaited<ReturnType<ConfigReader['read']>>,
@@ -181,7 +186,7 @@ function toSet(
 }
 
 function toError(configDigest: string, address: string, thrown: unknown): Error {
-  // Any other error is a fault of this code, and keeps its stack.
+  // Any other error is a fault of this code, and is kept as the cause, with its stack.
   const isFailure = thrown instanceof NodeFailure
   const rule = isFailure ? thrown.message : 'of an unexpected error'
   return new ReportVerificationError(

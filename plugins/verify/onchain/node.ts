@@ -2,16 +2,16 @@ import { ValidationError } from '../../../core/errors.js'
 import { kindOf } from '../../../core/options.js'
 
 /**
- * A client of an Ethereum node: a client of viem or another with EIP-1193’s `request`, or a
- * provider of ethers (5 or 6) that has `send`, as `JsonRpcProvider`, `WebSocketProvider` and
- * `BrowserProvider` do.
+ * A client of an Ethereum node. It is a client of viem, another client with EIP-1193’s `request`,
+ * or a provider of ethers (5 or 6) with `send`. `JsonRpcProvider`, `WebSocketProvider` and
+ * `BrowserProvider` have `send`.
  */
 export type EthereumClient = RequestingClient | SendingClient
 
-/** A client of viem, or a provider by EIP-1193. */
+/** A client of viem, or a provider that follows EIP-1193. */
 export interface RequestingClient {
   /** Sends a JSON-RPC request, `{ method, params }`, and resolves with its result. */
-  // The types of viem’s `request` list all methods, so no wider type fits here.
+  // viem’s type of `request` lists all methods, so no wider type than `never` fits here.
   request(args: never): Promise<unknown>
 }
 
@@ -21,7 +21,10 @@ export interface SendingClient {
   send(method: string, params: unknown[]): Promise<unknown>
 }
 
-/** A node failed, or gave a forbidden answer. The message holds no URL, which may hold a key. */
+/**
+ * A node failed, or gave an invalid answer. The message contains no URL, because a URL may contain
+ * a key.
+ */
 export class NodeFailure extends Error {
   /** The data that a reverted call returned, `0x` and digits. */
   readonly revert: string | undefined
@@ -33,28 +36,27 @@ export class NodeFailure extends Error {
   }
 }
 
-/** A log of a node, after the checks. */
+/** An event log of a node, after its checks. */
 export interface EventLog {
-  /** The number of its block. */
+  /** The number of the log’s block. */
   readonly block: number
-  /** Its place in the block. */
+  /** The log’s index in the block. */
   readonly index: number
   readonly topics: readonly string[]
   /** `0x` and digits, in lower case. */
   readonly data: string
 }
 
-/** The logs that are asked for. */
+/** Says which logs a request asks for. */
 export interface LogFilter {
   /** In lower case. */
   readonly address: string
-  /** The first topic is one of the list, the second is this text. */
+  /** The first topic must be in the list, and the second topic must be equal to the text. */
   readonly topics: readonly [readonly string[], string]
 }
 
 /**
- * Digits of an answer to a call, and of the data of a log: far more than any of these contracts
- * sends.
+ * The most digits of an answer to a call, or of the data of a log. The contracts send far fewer.
  */
 const MAX_DIGITS = 65_536
 const MAX_LOGS = 10_000
@@ -68,18 +70,21 @@ export function checkClient(field: string, value: unknown): EthereumClient {
   )
 }
 
-/** An Ethereum node, whose answers are checked for their form. */
+/** An Ethereum node. The form of its answers is checked. */
 export class EthereumNode {
   readonly #client: EthereumClient
   readonly #timeout: number
 
-  /** Asks a client. No request takes longer than `timeout`, in milliseconds. */
+  /**
+   * Sends its requests through a client. A request that takes longer than `timeout` milliseconds
+   * fails.
+   */
   constructor(client: EthereumClient, timeout: number) {
     this.#client = client
     this.#timeout = timeout
   }
 
-  /** Rejects with a NodeFailure, which has `revert` if the call was reverted. */
+  /** Calls a contract. Rejects with a NodeFailure, which has `revert` if the call was reverted. */
   async call(to: string, data: string, from?: string): Promise<string> {
     const call = { to, data, ...(from === undefined ? {} : { from }) }
     return checkHex('eth_call', await this.#ask('eth_call', [call, 'latest']))
@@ -101,8 +106,8 @@ export class EthereumNode {
   }
 
   /**
-   * The number that contracts of the block read as `block.number`, if the chain has numbers of its
-   * own: Arbitrum.
+   * The number that contracts in a block read as `block.number`, if this number differs from the
+   * block’s own number, as on Arbitrum. Undefined on other chains.
    */
   async parentBlockNumber(block: number | 'latest'): Promise<number | undefined> {
     const name = block === 'latest' ? block : toQuantity(block)
@@ -113,7 +118,7 @@ export class EthereumNode {
     return l1BlockNumber === undefined ? undefined : checkQuantity('l1BlockNumber', l1BlockNumber)
   }
 
-  /** The number of the chain. */
+  /** The chain id. */
   async chainID(): Promise<number> {
     return checkQuantity('eth_chainId', await this.#ask('eth_chainId', []))
   }
@@ -188,10 +193,10 @@ function checkLog(
   }
 }
 
-/** Fields in which viem, ethers and wallets carry the error that the node sent. */
+/** The fields in which the errors of viem, ethers and wallets carry the node’s error. */
 const inner = ['cause', 'error', 'info', 'data', 'serverError', 'originalError'] as const
 
-/** Yields an error, and the errors that it carries. */
+/** Yields an error and, recursively, the errors in its fields. */
 function* errorsIn(thrown: unknown, depth = 0): Generator<Readonly<Record<string, unknown>>> {
   if (typeof thrown !== 'object' || thrown === null || depth === 6) return
   const error = thrown as Readonly<Record<string, unknown>>
@@ -207,7 +212,7 @@ function findRevert(thrown: unknown): string | undefined {
   return undefined
 }
 
-/** The texts of an error of a client, without the URLs in them. */
+/** The texts of a client’s error, without their URLs. */
 function describe(thrown: unknown): string {
   const said = new Set<string>()
   for (const { shortMessage, reason, details, message } of errorsIn(thrown))

@@ -8,31 +8,30 @@ import rows from './verifier-proxies.json' with { type: 'json' }
 /** `0x` and hexadecimal digits. */
 export type Hex = `0x${string}`
 
-/** The contract of a network that verifies reports. */
+/** The contract that verifies reports on a network. */
 export interface VerifierProxy {
-  /** The name by which the documentation of the service lists it. */
+  /** The name under which the service’s documentation lists the network. */
   readonly network: string
-  /** Undefined if no source of both the name and the number is at hand. */
+  /** The chain id of the network; undefined if no source for it is known. */
   readonly chainID: number | undefined
-  /** Whether the network is one for tests. */
+  /** Whether the network is a testnet. */
   readonly isTestnet: boolean
-  /** With the capitals of its checksum. */
+  /** The address of the contract, with upper-case letters by its checksum. */
   readonly address: Hex
 }
 
 type Row = readonly [network: string, chainID: number | null, isTestnet: boolean, address: Hex]
 
 /**
- * The VerifierProxy of each EVM network that the service listed on 21 August 2026. Whether an
- * address is still the right one can be seen on
- * https://docs.chain.link/data-streams/supported-networks alone.
+ * The VerifierProxy of each EVM network that the service listed on 21 August 2026. Only
+ * https://docs.chain.link/data-streams/supported-networks says whether an address is still right.
  */
-// The addresses: src/features/feeds/data/StreamsNetworksData.ts of
+// The addresses are from src/features/feeds/data/StreamsNetworksData.ts of
 // github.com/smartcontractkit/documentation at commit 59e5cde702f77672c34c9cf76d27735c390a1f98
-// (2026-08-21), which is the table of that page. Its networks without an EVM (Aptos, Canton,
-// Solana, Stellar) are left out. The numbers of the chains: selectors.yml of
+// (2026-08-21), the source of the table on that page. The networks without an EVM (Aptos, Canton,
+// Solana, Stellar) are left out. The chain ids are from selectors.yml of
 // github.com/smartcontractkit/chain-selectors at commit 7bf600bc5765563ecc60c70548fca20e3a660928
-// (2026-08-11), if one name there is clearly meant.
+// (2026-08-11). A chain id is left out if no name in that file clearly means the network.
 export const verifierProxies: readonly VerifierProxy[] = /* @__PURE__ */ (
   rows as unknown as readonly Row[]
 ).map(([network, chainID, isTestnet, address]) => ({
@@ -42,7 +41,10 @@ export const verifierProxies: readonly VerifierProxy[] = /* @__PURE__ */ (
   address,
 }))
 
-/** The functions of a VerifierProxy 2 that a caller needs, for viem, ethers and others. */
+/**
+ * The ABI of the functions of a VerifierProxy 2 that callers need, for viem, ethers and other
+ * libraries.
+ */
 export const verifierProxyABI = [
   {
     type: 'function',
@@ -81,8 +83,9 @@ export const verifierProxyABI = [
 ] as const
 
 /**
- * The second argument of a VerifierProxy: the address of the token in which its fee manager is
- * paid. Without a token the payload is empty, which is right if `s_feeManager()` is zero.
+ * The second argument of a VerifierProxy’s functions: the address of the token in which the fee
+ * manager is paid. Without a token the payload is empty, which is right if `s_feeManager()` is
+ * zero.
  */
 export function encodeParameterPayload(feeToken?: string): Hex {
   return feeToken === undefined ? '0x' : `0x${rightWord(checkAddress('feeToken', feeToken))}`
@@ -90,7 +93,7 @@ export function encodeParameterPayload(feeToken?: string): Hex {
 
 /**
  * The arguments of `verify(bytes payload, bytes parameterPayload)`. Throws ValidationError if the
- * bytes are no report.
+ * bytes are not a report.
  */
 export function verifyArgs(fullReport: string, feeToken?: string): readonly [Hex, Hex] {
   return [checkReport('fullReport', fullReport), encodeParameterPayload(feeToken)]
@@ -132,7 +135,7 @@ export function encodeVerifyBulk(fullReports: readonly string[], feeToken?: stri
   return `${selectors.verifyBulk}${pairWords(list, feeToken)}`
 }
 
-/** Two values of variable length: their offsets, and the values. */
+/** Encodes two values of variable length: first their offsets, then the values. */
 function pairWords(first: string, feeToken: string | undefined): string {
   const second = bytesWords(encodeParameterPayload(feeToken))
   return numberWord(64) + numberWord(64 + first.length / 2) + first + second

@@ -4,14 +4,20 @@ import { isStreamsError } from 'sluice/core'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
 import { type Context, formatSeconds, median } from '../context.js'
 
-/** The service rejects signatures that are further from its clock, in milliseconds. */
+/**
+ * The service rejects a signature whose time differs from its clock by more than this many
+ * milliseconds.
+ */
 const ALLOWED = 5000
-/** Milliseconds from which on a difference is a warning. */
+/** A difference above this many milliseconds is a warning. */
 const WARNING = 2000
-/** A client corrects a clock that is less wrong than this, in milliseconds. */
+/** A client corrects a clock that is wrong by at most this many milliseconds: a day. */
 const CORRECTED = 86_400_000
 
-/** Whether this machine's clock agrees with the service's, which rejects signatures by another time. */
+/**
+ * Checks whether this machine's clock agrees with the service's clock. The service rejects
+ * signatures whose time is wrong.
+ */
 export const clock: Check = {
   name: 'clock',
   needs: ['packages', 'tls'],
@@ -44,7 +50,7 @@ function seconds(ms: number, error: number): string {
   return `${(ms / 1000).toFixed(1)} s ± ${(error / 1000).toFixed(1)} s`
 }
 
-/** Whether the API key and the secret are there, and accepted. */
+/** Checks whether the API key and the secret are set, and whether the service accepts them. */
 export const credentials: Check = {
   name: 'credentials',
   needs: ['packages', 'tls'],
@@ -67,7 +73,10 @@ export const credentials: Check = {
   },
 }
 
-/** The service says the same of a wrong key, a wrong secret and a wrong clock: only the clock can be seen. */
+/**
+ * Explains a rejection. The service answers a wrong key, a wrong secret and a wrong clock in the
+ * same way, and only the clock can be checked here.
+ */
 async function explain({ statusCode }: AuthenticationError, context: Context): Promise<Finding> {
   const facts = { statusCode }
   if (statusCode === 403)
@@ -90,7 +99,7 @@ async function explain({ statusCode }: AuthenticationError, context: Context): P
       )
 }
 
-/** Which of the given feeds may be read. */
+/** Checks which of the given feeds the credentials may read. */
 export const feeds: Check = {
   name: 'feeds',
   needs: ['credentials'],
@@ -149,12 +158,18 @@ async function read(
   }
 }
 
-/** Requests that are measured. */
+/** How many requests the check measures. */
 const REQUESTS = 5
-/** Milliseconds that a request takes where nothing is wrong, from anywhere. */
+/**
+ * A median above this many milliseconds is a warning. Without a problem, requests from anywhere are
+ * faster.
+ */
 const SLOW = 500
 
-/** How long requests take, one after the other: the connection is open, and the limit of requests is not reached. */
+/**
+ * Measures how long requests take. The requests run one after the other, so they share a connection
+ * and stay below the limit of requests.
+ */
 export const latency: Check = {
   name: 'latency',
   needs: ['credentials'],

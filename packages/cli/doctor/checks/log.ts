@@ -11,14 +11,22 @@ import { connectNats, type LogOptions } from '../../service/nats.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 import { formatSeconds } from '../context.js'
 
-/** Feeds and readers that are looked at, where no feeds are given. */
+/**
+ * The check inspects at most this many readers, and at most this many feeds if the user gives none.
+ */
 const SOME = 20
-/** Milliseconds after which the last report of a feed is old. */
+/** If the last report of a feed is older than this many milliseconds, the check warns. */
 const OLD = 60_000
-/** Reports that a reader may be behind: a second of a busy service. */
+/**
+ * How many reports a reader may be behind before the check warns. A busy service sends this many in
+ * a second.
+ */
 const BEHIND = 2000
 
-/** Whether the log of a relay is there and serves, and what is written to it and read. */
+/**
+ * Checks whether a relay's log exists and has suitable settings, whether reports are written to it,
+ * and whether its readers keep up.
+ */
 export const log: Check = {
   name: 'log',
   needs: ['packages'],

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { VERSION } from 'sluice/client'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 
-/** Whether this Node is one that the package is for. */
+/** Checks whether the package supports this version of Node.js. */
 export const node: Check = {
   name: 'node',
   needs: [],
@@ -23,13 +23,16 @@ export const node: Check = {
   },
 }
 
-/** Which of the optional packages are installed, and whether one is missing that these options need. */
+/**
+ * Lists the installed optional packages, and checks whether a package that these options need is
+ * missing.
+ */
 export const packages: Check = {
   name: 'packages',
   needs: [],
   exitCode: exitCodes.machine,
   async run({ subject: { folder, network, log } }) {
-    // The optional packages of the library, and those of the command.
+    // The optional packages of the library and of the command.
     const ranges = Object.entries({
       ...readManifest(findPackage('sluice')).peerDependencies,
       ...readManifest(folder).peerDependencies,
@@ -72,12 +75,12 @@ function readManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
 }
 
-/** The folder of one of our packages, as this one finds it. */
+/** The folder of one of our packages, resolved from this file. */
 export function findPackage(name: string): string {
   return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`))
 }
 
-/** The version of a package as this one finds it; undefined where it is not installed. */
+/** The version of a package, resolved from `folder`; undefined if the package is not installed. */
 function findVersion(folder: string, name: string): string | undefined {
   const places = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? []
   const place = places.find(each => existsSync(join(each, name, 'package.json')))
@@ -86,7 +89,10 @@ function findVersion(folder: string, name: string): string | undefined {
 
 type Version = readonly [major: number, minor: number, patch: number]
 
-/** True for a version in a range as this package writes them: `>=20.0.0`, `^5.7.0 || ^6.0.0`, `*`. */
+/**
+ * True if a version is in a range. It reads only the forms that our packages use: `>=20.0.0`,
+ * `^5.7.0 || ^6.0.0`, `*`.
+ */
 export function satisfies(version: string, range: string): boolean {
   const given = parse(version)
   return range.split('||').some(function holds(rule) {

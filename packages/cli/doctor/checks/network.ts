@@ -5,7 +5,7 @@ import { networkReason, type ProxyServer, type Target } from 'sluice/internal'
 import { type Check, exitCodes, type Finding, failed, ok } from '../check.js'
 import { type Context, nameOf } from '../context.js'
 
-/** Which proxies are in use, and whether they lead to the service. */
+/** Checks which proxies are used, and whether they connect to the service. */
 export const proxy: Check = {
   name: 'proxy',
   needs: [],
@@ -53,10 +53,10 @@ function proxyAdvice(status: number | undefined, target: Target): string {
   return `have the proxy allow CONNECT to ${nameOf(target)}, or take its host into NO_PROXY`
 }
 
-/** Addresses of a host that the line shows. */
+/** How many addresses of a host a finding shows. */
 const SHOWN = 4
 
-/** Whether the names of the hosts lead to addresses. */
+/** Checks whether the names of the hosts resolve to addresses. */
 export const dns: Check = {
   name: 'dns',
   needs: ['proxy'],
@@ -88,7 +88,7 @@ async function lookUp({ host }: Target): Promise<Finding> {
   }
 }
 
-/** Whether the hosts can be reached. */
+/** Checks whether the hosts can be reached. */
 export const connection: Check = {
   name: 'connection',
   needs: ['proxy', 'dns'],

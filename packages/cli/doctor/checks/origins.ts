@@ -9,12 +9,12 @@ import { observedAt } from '../../output/feeds.js'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
 import { type Context, formatSeconds, median } from '../context.js'
 
-/** Feeds that are watched where none are given. */
+/** How many feeds are watched by default. */
 const SOME = 5
-/** Milliseconds for the connections before and after the time for which they are watched. */
+/** Milliseconds for opening and closing the connections, in addition to the time of watching. */
 const MARGIN = 25_000
 
-/** How many origins there are, and how each one does for some seconds. */
+/** Finds the origins, and watches a connection to each of them for some seconds. */
 export const origins: Check = {
   name: 'origins',
   needs: ['credentials'],
@@ -33,7 +33,7 @@ export const origins: Check = {
   },
 }
 
-/** The origins to connect to, and whether high availability is possible with them. */
+/** Finds the origins to connect to. The finding says whether they allow high availability. */
 async function findOrigins(
   context: Context,
   signal: AbortSignal,
@@ -77,7 +77,10 @@ function aloneAdvice(host: string): string {
     : 'a stream has no second way when this one is lost; ask the service’s operator'
 }
 
-/** Asks for the list of origins as a stream with `haDiscovery` does, signed by the service's clock. */
+/**
+ * Asks for the list of origins as a stream with `haDiscovery` does. The request is signed with the
+ * time of the service's clock.
+ */
 async function discover(
   context: Context,
   wsEndpoint: string,
@@ -93,7 +96,7 @@ async function discover(
   return parseOrigins(answer.headers.get('x-cll-available-origins'))
 }
 
-/** The finding on an origin. */
+/** Makes the finding about an origin. */
 function describe({ name }: Origin, watched: Watched, { subject: { seconds } }: Context): Finding {
   const { connectMs, roundTripMs, ages, error, isGone, losses } = watched
   const reports = ages.length
@@ -128,38 +131,41 @@ function describe({ name }: Origin, watched: Watched, { subject: { seconds } }: 
   return warning(text, advice, facts)
 }
 
-/** Where a connection is opened to. */
+/** An origin, or a single endpoint, to which a connection is opened. */
 interface Origin {
-  /** As the report names it. */
+  /** The name of the origin in the doctor's report. */
   readonly name: string
   readonly url: string
-  /** The id that the upgrade asks for, if the service has given one. */
+  /**
+   * The id of the origin that the WebSocket request names; undefined if the service has not given
+   * one.
+   */
   readonly id: string | undefined
 }
 
-/** The figures of an origin. */
+/** The measurements of an origin. */
 interface Watched {
-  /** Milliseconds for the first connection; undefined where there was none. */
+  /** Milliseconds until the first connection was open; undefined if none was. */
   readonly connectMs: number | undefined
   readonly roundTripMs: number | undefined
-  /** Milliseconds from the observations to the arrival, of each report. */
+  /** The age of each report on arrival: milliseconds since its observations. */
   readonly ages: readonly number[]
-  /** Why the connection could not be opened, or was lost, the last time. */
+  /** The last error: why the connection could not be opened, or why it was lost. */
   readonly error: Error | undefined
-  /** True where it was never open, or could not be opened again. */
+  /** True if the connection was never open, or could not be opened again. */
   readonly isGone: boolean
-  /** How often it was lost. */
+  /** How often the open connection was lost. */
   readonly losses: number
 }
 
-/** How often the client tries again to open a connection. */
+/** How often the client retries to open a connection. */
 const ATTEMPTS = 3
-/** Milliseconds before the client tries again. */
+/** Milliseconds before the client retries. */
 const RECONNECT_INTERVAL = 200
-/** Reports whose ages are stored. */
+/** The most ages that are stored, which limits the memory. */
 const MAX_AGES = 100_000
 
-/** Has every stream of a client ask for one origin. */
+/** A plugin that makes every stream of a client connect to one origin. */
 function toOrigin(originID: string): Plugin<never> {
   return {
     name: 'to-origin',
@@ -172,7 +178,9 @@ function toOrigin(originID: string): Plugin<never> {
   }
 }
 
-/** Streams feeds from one origin for the seconds of the context, over a connection of its own. */
+/**
+ * Streams feeds from one origin with a separate client, for the number of seconds in the context.
+ */
 async function watchOrigin(
   context: Context,
   { url, id }: Origin,

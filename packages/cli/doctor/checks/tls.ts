@@ -5,12 +5,12 @@ import type { Target } from 'sluice/internal'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
 import { type Context, nameOf } from '../context.js'
 
-/** Milliseconds. */
+/** A day in milliseconds. */
 const DAY = 86_400_000
-/** Days before the end of a certificate from which on it is a warning. */
+/** A certificate that expires in fewer days than this is a warning. */
 const SOON = 14
 
-/** Whether the certificates of the service are trusted, and for how long. */
+/** Checks whether the certificates of the service are trusted, and when they expire. */
 export const tls: Check = {
   name: 'tls',
   needs: ['connection'],
@@ -36,7 +36,10 @@ function withoutTLS(target: Target): Finding {
   )
 }
 
-/** Without `proxy` and `tls` Node opens the connections, as this variable says. */
+/**
+ * Warns if `NODE_TLS_REJECT_UNAUTHORIZED` turns off the check of certificates. Node.js obeys this
+ * variable only without `proxy` and `tls`.
+ */
 function unverified({ subject: { env, network } }: Context): readonly Finding[] {
   if (env.NODE_TLS_REJECT_UNAUTHORIZED !== '0' || Object.keys(network).length > 0) return []
   const what = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: Node trusts any certificate'
@@ -69,7 +72,10 @@ async function inspect(context: Context, target: Target, signal: AbortSignal): P
   }
 }
 
-/** Opens TLS with any certificate, to look at it; nothing is sent. */
+/**
+ * Opens a TLS connection that accepts any certificate, so that the check can inspect it. Sends no
+ * request.
+ */
 async function shakeHands(
   context: Context,
   target: Target,
@@ -98,7 +104,7 @@ async function shakeHands(
   return { socket, servername }
 }
 
-/** The certificate and those above it, up to the root or to the last that is known. */
+/** The certificate and its issuers, up to the root or to the last known issuer. */
 function chainOf(
   leaf: PeerCertificate & { issuerCertificate?: unknown },
 ): readonly PeerCertificate[] {
@@ -111,7 +117,7 @@ function chainOf(
   return chain
 }
 
-/** Why a certificate is not trusted, and how to mend it. */
+/** Why a certificate is not trusted, and how the user can fix it. */
 function distrustOf(
   code: string,
   day: string,

@@ -3,14 +3,14 @@ import type { Latency, Sample } from '../messages.js'
 import { byID, formatMs } from './dom.js'
 import { colour } from './theme.js'
 
-/** Samples of three minutes. */
+/** How many samples the chart of the rate shows: three minutes of them. */
 const POINTS = 90
 
 /** The two charts. */
 export interface Charts {
   sample(sample: Sample): void
   latency(latency: Latency): void
-  /** Draws anew, in the colours of the theme. */
+  /** Redraws the charts in the colours of the theme. */
   redraw(): void
 }
 
@@ -118,7 +118,7 @@ export function createCharts(): Charts {
 
 const clock = (seconds: number): string => new Date(seconds * 1000).toTimeString().slice(0, 8)
 
-/** A bound of a bar: `50 ms`, `2 s`, `1 min`. */
+/** Formats the bound of a bar: `50 ms`, `2 s`, `1 min`. */
 function shortMs(ms: number): string {
   if (ms >= 60_000) return `${ms / 60_000} min`
   return ms >= 1000 ? `${ms / 1000} s` : formatMs(ms).replace('.0', '')

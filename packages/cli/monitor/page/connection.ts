@@ -1,27 +1,33 @@
 import type { Message } from '../messages.js'
 import { recall, remember } from './storage.js'
 
-/** Milliseconds without a message after which the connection is lost: the server sends one every two seconds at least. */
+/**
+ * After this many milliseconds without a message, the connection counts as lost. The server sends a
+ * message at least every two seconds.
+ */
 const PATIENCE = 7000
 const RETRY = 1000
 const RESTART = 'restart'
 
-/** How the page stands with its server. */
+/** The state of the page's connection to its server. */
 export type LinkState = 'connecting' | 'open' | 'lost' | 'unauthorised'
 
 interface Link {
   onMessage(message: Message): void
-  /** `why` is what the server says of it, if it does. */
+  /** `why` is the reason that the server gives, if it gives one. */
   onState(state: LinkState, why?: string): void
 }
 
-/** What the page has of its server. */
+/** The connection of the page to its server. */
 export interface Following {
-  /** Begins anew, with all there is. */
+  /** Connects again, so that the server sends everything again. */
   restart(): void
 }
 
-/** Moves the token out of the address bar, where it could be seen and would stay in the history. */
+/**
+ * Moves the token from the address bar to the storage of the session, and returns it. In the
+ * address bar, others could see the token and the browser's history would keep it.
+ */
 export function takeToken(): string | undefined {
   const given = new URLSearchParams(location.hash.slice(1)).get('token')
   if (given !== null) {
@@ -31,7 +37,10 @@ export function takeToken(): string | undefined {
   return given ?? recall('sessionStorage', 'token')
 }
 
-/** Reads the server's events for as long as the page is open. `EventSource` can't send a token in a header. */
+/**
+ * Reads the server's events for as long as the page is open. It uses `fetch`, because `EventSource`
+ * can't send a token in a header.
+ */
 export function follow(token: string | undefined, { onMessage, onState }: Link): Following {
   let current = new AbortController()
 
@@ -43,7 +52,7 @@ export function follow(token: string | undefined, { onMessage, onState }: Link):
         try {
           onMessage(message)
         } catch (error) {
-          // A fault of the page, which has nothing to do with the connection.
+          // The page has failed, not the connection, so reading continues.
           reportError(error)
         }
       }).catch((): Ended => ({}))
@@ -58,7 +67,7 @@ export function follow(token: string | undefined, { onMessage, onState }: Link):
   return { restart: () => current.abort(RESTART) }
 }
 
-/** How an answer ended: with its status, where it was refused. */
+/** How an answer ended. The status is set if the server refused the request. */
 interface Ended {
   readonly status?: number
   readonly why?: string

@@ -3,7 +3,7 @@ export function byID<Type extends HTMLElement = HTMLElement>(id: string): Type {
   return document.getElementById(id) as Type
 }
 
-/** Makes an element with a class and children; texts stay texts. */
+/** Makes an element with a class and children. A string becomes text, never HTML. */
 export function make<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   className = '',
@@ -15,32 +15,32 @@ export function make<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Sets the text of an element, where it is another. */
+/** Sets the text of an element, unless the element has this text already. */
 export function setText(element: Node, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-/** Sets an attribute `data-…`, where it is another. */
+/** Sets an attribute `data-…`, unless it has this value already. */
 export function setData(element: HTMLElement, name: string, value: string): void {
   if (element.dataset[name] !== value) element.dataset[name] = value
 }
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-/** A count with its thousands apart: `12,345`. */
+/** Formats a count with separated thousands: `12,345`. */
 export const formatCount = (value: number): string => grouped.format(value)
 
-/** A time of day, to the second. */
+/** Formats a time of day, to the second. */
 export const formatTime = (at: number): string => new Date(at).toTimeString().slice(0, 8)
 
-/** Milliseconds in the unit that fits: `0.8 ms`, `240 ms`, `1.5 s`. */
+/** Formats milliseconds in a suitable unit: `0.8 ms`, `240 ms`, `1.5 s`. */
 export function formatMs(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`
   if (ms < 1000) return `${Math.round(ms)} ms`
   return `${(ms / 1000).toFixed(1)} s`
 }
 
-/** An age in whole seconds, which is calm to look at. */
+/** Formats an age in whole units, so that the text does not change too often. */
 export function formatAge(ms: number): string {
   if (ms < 1000) return '< 1 s'
   const seconds = Math.floor(ms / 1000)

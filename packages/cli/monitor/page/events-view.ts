@@ -1,19 +1,22 @@
 import type { EventRow } from '../messages.js'
 import { byID, formatTime, make, setText } from './dom.js'
 
-/** Rows that are shown. */
+/** The most rows that the list shows. */
 const MOST = 200
 /** Milliseconds between two announcements of events, so that a listener can follow. */
 const PAUSE = 5000
 
-/** The list of events, and what is said aloud. */
+/** The list of events, and the announcements for screen readers. */
 export interface EventsView {
   add(event: EventRow): void
-  /** Says a text at once. */
+  /** Announces a text at once. */
   say(text: string): void
 }
 
-/** Makes the list, newest first. What was there when the page was opened is not said. */
+/**
+ * Makes the list, newest first. Events older than `PAUSE`, such as those from before the page was
+ * opened, are not announced.
+ */
 export function createEventsView(): EventsView {
   const list = byID('event-rows')
   const announcer = byID('announcer')

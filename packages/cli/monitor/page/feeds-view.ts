@@ -1,9 +1,9 @@
 import type { FeedName, FeedRow, Sample } from '../messages.js'
 import { byID, formatAge, formatCount, make, setData, setText } from './dom.js'
 
-/** Points of a line: the samples of three minutes. */
+/** How many points a trend line has: the samples of three minutes. */
 const POINTS = 90
-/** Drawings after which what is not in view has been drawn once. */
+/** After this many drawings, every row out of view has been drawn once. */
 const ROUNDS = 8
 const WIDTH = 102
 const HEIGHT = 20
@@ -14,7 +14,10 @@ export interface FeedsView {
   name(row: FeedName): void
   update(row: FeedRow): void
   sample(sample: Sample): void
-  /** Draws the rows in view, and some of those beyond it: after a few times each is drawn. */
+  /**
+   * Draws the rows in view, and some of the rows out of view. After a few calls, every row has been
+   * drawn.
+   */
   draw(now: number): void
 }
 
@@ -66,7 +69,7 @@ export function createFeedsView(): FeedsView {
     return shown
   }
 
-  /** Hides the rows that are not asked for. */
+  /** Hides the rows that do not match the filter. */
   function select(): void {
     const wanted = filter.value.trim().toLowerCase()
     let count = 0
@@ -162,7 +165,10 @@ function drawRow(shown: Shown): void {
   setText(shown.state, state)
 }
 
-/** The newest sample is at the right; a feed that stands still is a line in the middle. */
+/**
+ * Draws the trend line, with the newest sample at the right. If the price does not change, the line
+ * is in the middle.
+ */
 function drawTrend(shown: Shown): void {
   const { prices, trend } = shown
   shown.hasOldTrend = false

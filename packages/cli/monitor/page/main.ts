@@ -16,7 +16,7 @@ import { createFeedsView } from './feeds-view.js'
 import { drawOrigins, drawStack } from './tables-view.js'
 import { startTheme } from './theme.js'
 
-/** What stands before the title of the page, where colours are not seen. */
+/** The sign at the start of the page's title, because a title has no colours. */
 const marks: Readonly<Record<string, string>> = {
   ok: '✓',
   starting: '…',
@@ -25,7 +25,10 @@ const marks: Readonly<Record<string, string>> = {
   lost: '✕',
 }
 
-/** Milliseconds between two drawings where less motion is preferred. */
+/**
+ * Milliseconds between two drawings if the user prefers reduced motion, and between two updates of
+ * the ages.
+ */
 const SLOW = 1000
 
 const feeds = createFeedsView()
@@ -38,9 +41,9 @@ let startedAt: number | undefined
 let wire = ''
 let verdict: Verdict | undefined
 let link: LinkState = 'connecting'
-/** What the server says of a connection that it refuses. */
+/** The reason that the server gives if it refuses the connection. */
 let refusal: string | undefined
-/** The server's time, less that of this page's own clock, which does not go back. */
+/** The server's time minus `performance.now()`, a clock that never goes back. */
 let ahead = 0
 let lastMessage: number | undefined
 let lastSample = 0
@@ -58,7 +61,10 @@ function take(message: Message): void {
   showVerdict()
 }
 
-/** Another start is another stream, whose feeds have other numbers. */
+/**
+ * Shows the source. If the monitor has restarted, the feeds have other numbers, so the page
+ * reloads.
+ */
 function showAbout(about: About): void {
   startedAt ??= about.startedAt
   if (startedAt !== about.startedAt) location.reload()
@@ -93,7 +99,10 @@ function draw(): void {
   feeds.draw(now())
 }
 
-/** What is wrong with the page itself comes first: nothing else it shows is of now. */
+/**
+ * A lost connection to the monitor comes first, because everything else on the page is then
+ * outdated.
+ */
 function readVerdict():
   | Verdict
   | { level: 'lost' | 'starting'; headline: string; facts: readonly string[] } {
@@ -184,7 +193,7 @@ byID('pause').addEventListener('click', () => {
   button.ariaPressed = String(isPaused)
   setText(button, isPaused ? 'Resume' : 'Pause')
   setData(document.body, 'paused', String(isPaused))
-  // What has passed meanwhile comes with all the rest.
+  // The server sends everything again, including the changes during the pause.
   if (!isPaused) following.restart()
 })
 startTheme(charts.redraw)

@@ -10,7 +10,7 @@ const words: Readonly<Record<OriginRow['status'], string>> = {
   failed: 'failed',
 }
 
-/** A row of a table, with the texts of its cells. */
+/** Returns the cells of a row of a table, and adds the row if it is missing. */
 function rowOf(table: HTMLElement, index: number, cells: number): readonly HTMLElement[] {
   while (table.children.length <= index) {
     const name = make('th')
@@ -20,7 +20,10 @@ function rowOf(table: HTMLElement, index: number, cells: number): readonly HTMLE
   return Array.from((table.children[index] as HTMLElement).children) as HTMLElement[]
 }
 
-/** Draws the origins; shares are of all reports that some origin brought first. */
+/**
+ * Draws the origins. The share of an origin is the number of reports that it brought first, divided
+ * by the sum of these numbers over all origins.
+ */
 export function drawOrigins(origins: readonly OriginRow[]): void {
   const table = byID('origin-rows')
   const all = origins.reduce((sum, { first }) => sum + first, 0)
@@ -54,7 +57,7 @@ export function drawOrigins(origins: readonly OriginRow[]): void {
   }
 }
 
-/** A shape and a word. */
+/** Draws a shape and a word into a cell. */
 function drawState(cell: HTMLElement, text: string): void {
   if (cell.children.length === 0) {
     const shape = make('i', 'shape')
@@ -65,7 +68,7 @@ function drawState(cell: HTMLElement, text: string): void {
   setText(cell.lastElementChild as HTMLElement, text)
 }
 
-/** A percentage, and a bar of that length. */
+/** Draws a percentage, and a bar of that length, into a cell. */
 function drawShare(cell: HTMLElement, share: number | undefined): void {
   if (cell.children.length === 0) {
     const track = make('span', 'track', make('span', 'fill'))
@@ -77,7 +80,10 @@ function drawShare(cell: HTMLElement, share: number | undefined): void {
   part('.fill').style.width = `${percent}%`
 }
 
-/** Draws the stack, nearest to you first, between your program and the wire. */
+/**
+ * Draws the stack between the user's program and the wire. The plugin nearest to the program comes
+ * first.
+ */
 export function drawStack(rows: readonly StackRow[], wire: string): void {
   const table = byID('stack-rows')
   const top = rows.find(({ reports }) => reports !== undefined)?.reports?.out

@@ -5,7 +5,10 @@ type Theme = 'light' | 'dark'
 
 const systemIsDark: MediaQueryList = matchMedia('(prefers-color-scheme: dark)')
 
-/** Follows the system, until the button chooses. Calls back after each change. */
+/**
+ * Follows the theme of the system until the user chooses a theme with the button. Calls `onChange`
+ * at the start and after each change.
+ */
 export function startTheme(onChange: () => void): void {
   const button = byID<HTMLButtonElement>('theme')
   const { documentElement: root } = document
@@ -38,7 +41,10 @@ export function startTheme(onChange: () => void): void {
 const probe: HTMLElement = document.body.appendChild(make('i', 'hidden'))
 probe.ariaHidden = 'true'
 
-/** A colour of the theme as it is now, by the name of its variable: a canvas can't read that. */
+/**
+ * Returns the current value of a colour of the theme, by the name of its CSS variable. A canvas
+ * can't read CSS variables.
+ */
 export function colour(name: string): string {
   probe.style.color = `var(--${name})`
   return getComputedStyle(probe).color

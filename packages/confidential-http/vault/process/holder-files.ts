@@ -26,33 +26,33 @@ export interface HolderTrust {
   /** The public key of the vault's writer. */
   readonly writer: string
   /**
-   * The public keys of the callers that may have secrets released: enclaves, and commands that
-   * rotate.
+   * The public keys of the callers to which this holder releases secrets: enclaves, and commands
+   * that rotate.
    */
   readonly callers: readonly string[]
-  /** The public keys of the holders that it deals its share to. */
+  /** The public keys of the holders to which this holder deals its share. */
   readonly peers: readonly string[]
   /**
-   * The least threshold of a resharing or rotation that the holder takes part in. It raises this to
-   * the threshold of each share that it gets, and never lowers it. @default absent until the first
-   * share
+   * The lowest threshold of a resharing or rotation in which the holder takes part. The holder
+   * raises this number to the threshold of each share that it gets, and never lowers it.
+   * @default absent until the first share
    */
   readonly minThreshold?: number
 }
 
-/** The file that says whom a holder trusts. It may be changed while the holder runs. */
+/** The file with the keys that a holder trusts. It may be changed while the holder runs. */
 export const TRUST_FILE = 'holder.json'
 
 const MANIFEST_FILE = 'manifest.json'
 const SHARES_FOLDER = 'shares'
-/** Holder.json with some hundred keys. */
+/** The longest file that is read: holder.json with several hundred keys fits. */
 const MAX_BYTES = 65_536
 /**
- * The number of shares that wait for their manifest: more are of resharings that came to nothing.
+ * The most shares that wait for their manifest. Any further ones come from resharings that failed.
  */
 const MAX_PENDING = 4
 
-/** The files of a holder that is a process of its own. */
+/** The files of a holder that is a separate process. */
 export class HolderFiles {
   readonly #folder: VaultFolder
   readonly #shares: string
@@ -85,7 +85,7 @@ export class HolderFiles {
     return readShare(this.#folder, `${SHARES_FOLDER}/${generation}.json`, publicKey, index)
   }
 
-  /** Stores the share of a generation that no manifest names yet. */
+  /** Stores a share of a generation that no manifest names yet. */
   async addPending(
     { id, threshold, signedAt }: Pick<Order, 'id' | 'threshold' | 'signedAt'>,
     share: PrivateShare,
@@ -97,7 +97,7 @@ export class HolderFiles {
     await this.#folder.write(`${SHARES_FOLDER}/${file}`, formatPrivateShare(share))
   }
 
-  /** A share of this public key that is stored, of whichever generation. */
+  /** Finds a stored share of this public key, of any generation. */
   async findShare(publicKey: PublicKey, index: number): Promise<PrivateShare | undefined> {
     for (const file of await this.#list()) {
       const share = await this.#readIfOf(file, publicKey, index)
@@ -107,33 +107,33 @@ export class HolderFiles {
   }
 
   /**
-   * Makes the pending share of this public key that of the generation, and raises `minThreshold`.
-   * False where the holder has no share of it.
+   * Makes the pending share of this public key the share of the generation, and raises
+   * `minThreshold`. Returns false if the holder has no share of this key.
    */
   async adopt(generation: number, publicKey: PublicKey, index: number): Promise<boolean> {
     const adopted = `${generation}.json`
     for (const file of await this.#pendingFiles()) {
       if ((await this.#readIfOf(file, publicKey, index)) === undefined) continue
-      // Of the order that this holder has checked the commitments of: a manifest could say another
-      // threshold.
+      // The threshold is taken from the order whose commitments this holder has checked. A manifest
+      // could name another threshold.
       await this.#raiseThreshold(Number(/^pending-(\d+)-/.exec(file)?.[1] ?? 0))
       await rename(`${this.#shares}/${file}`, `${this.#shares}/${adopted}`)
       await syncFolder(this.#shares)
       return true
     }
-    // The holder may have ended between this and its manifest.
+    // The holder may have ended after the rename and before it stored the manifest.
     return (await this.#readIfOf(adopted, publicKey, index)) !== undefined
   }
 
   /**
-   * Removes the shares that no manifest has named: the orders that they are of are for a generation
-   * that is past.
+   * Removes the shares that no manifest has named. They belong to orders for a generation that is
+   * over.
    */
   async removePending(): Promise<void> {
     for (const file of await this.#pendingFiles()) await this.#remove(file)
   }
 
-  /** Removes the shares of the generations that are old. */
+  /** Removes the shares of the generations for which `isOld` returns true. */
   async removeShares(isOld: (generation: number) => boolean): Promise<void> {
     for (const file of await this.#list())
       if (/^\d+\.json$/.test(file) && isOld(Number(file.slice(0, -5)))) await this.#remove(file)
@@ -161,13 +161,16 @@ export class HolderFiles {
     }
   }
 
-  /** The files of pending shares, that of the latest order first. */
+  /** The files of pending shares, newest order first. */
   async #pendingFiles(): Promise<string[]> {
     const files = (await this.#list()).filter(each => each.startsWith('pending-'))
     return files.sort((one, other) => signedAt(other) - signedAt(one))
   }
 
-  /** The share in a file, if it is that of a public key. */
+  /**
+   * Reads the share in a file. Returns undefined unless it is this holder's share of this public
+   * key.
+   */
   async #readIfOf(
     file: string,
     publicKey: PublicKey,
@@ -185,8 +188,8 @@ export class HolderFiles {
 }
 
 /**
- * When the order of a pending share was signed; 0 where an older version of the holder has stored
- * it.
+ * When the order of a pending share was signed. Returns 0 if an older version of the holder has
+ * stored the share.
  */
 function signedAt(file: string): number {
   return Number(/^pending-\d+-(\d+)-/.exec(file)?.[1] ?? 0)
@@ -200,7 +203,7 @@ const trustRules = {
   minThreshold: optional(number({ min: 1, max: MAX_HOLDERS, whole: true })),
 }
 
-/** Checks whom a holder is said to trust. */
+/** Checks the keys that a holder is to trust. */
 export function checkTrust(fields: Partial<HolderTrust>): HolderTrust {
   checkFields(TRUST_FILE, fields, trustRules)
   const { writer, callers = [], peers = [], minThreshold } = fields

@@ -16,39 +16,39 @@ import { type HolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.j
 import { checkStep, type Order, readOrder, type Step } from './order.js'
 import { type HolderRequest, textOf, textsOf } from './protocol.js'
 
-/** How many resharings may be under way. */
+/** The most resharings that may be under way at a time. */
 const MAX_ORDERS = 4
 /**
- * The label of what a holder decrypts to show that it has a share: no secret and no response has
- * it.
+ * The label of the ciphertext that a holder decrypts to prove that it has a share. No secret and no
+ * response has this label.
  */
 export const PROOF_LABEL: Uint8Array = Buffer.from('sluice vault: proof of one share')
 
 /**
- * The least threshold that a holder deals its share for where its file names none: of one, any
- * receiver has the key.
+ * The lowest threshold for which a holder deals its share if its file sets no `minThreshold`. With
+ * a threshold of 1, any one receiver would have the whole key.
  */
 const MIN_THRESHOLD = 2
 
-/** What a holder has done for an order. It is never stored. */
+/** The progress of a holder with one order. It is never stored. */
 interface Doing {
   readonly order: Order
-  /** The keys that this holder wants its sub-shares sealed to. */
+  /** The key pair made for this order: dealers seal this holder's sub-shares to its public key. */
   keys?: BoxKeys
-  /** What it has dealt, and the digest of the invitations. */
+  /** The dealing that this holder has made, and the digest of the invitations. */
   dealt?: { readonly digest: string; readonly dealing: SealedDealing }
-  /** The last attempt that it has accepted, and the digest of what it was dealt. */
+  /** The last attempt that this holder has accepted, and the digest of the messages it was sent. */
   accepted?: { readonly digest: string; readonly attempt: number }
 }
 
-/** The index of a holder in a vault, -1 where the vault does not have it. */
+/** The index of a holder in a vault; -1 if the vault does not have this holder. */
 export function indexIn({ addresses = [] }: SignedManifest, ownKey: string): number {
   return addresses.findIndex(({ key }) => key === ownKey)
 }
 
 /**
- * A holder's part in resharings: its steps, in this order. Each step throws VaultError, or returns
- * the answer.
+ * A holder's part in resharings. The methods are its steps, in this order. Each step returns the
+ * answer or throws VaultError.
  */
 export class HolderResharing {
   readonly #files: HolderFiles
@@ -64,7 +64,7 @@ export class HolderResharing {
     this.#log = log
   }
 
-  /** As a new holder: invites each dealer to seal to a key that it makes for this order. */
+  /** As a new holder: invites each dealer to seal to a key that this holder makes for the order. */
   invite(request: HolderRequest, trust: HolderTrust, known: SignedManifest): object {
     const order = orderOf(request, trust, known)
     const { id, receivers } = order
@@ -84,7 +84,7 @@ export class HolderResharing {
     const step = { id, kind: 'deal', attempt: 1, content: [invitations] } as const
     const digest = this.#checkStep(step, request, trust)
     const done = this.#doingOf(order)
-    // An answer may have been lost on its way.
+    // The dealing is repeated, because the first answer may have been lost.
     if (done.dealt?.digest === digest) return done.dealt.dealing
     if (done.dealt !== undefined)
       throw new VaultError('the holder has dealt for this order already')
@@ -108,7 +108,7 @@ export class HolderResharing {
     return dealing
   }
 
-  /** As a new holder: checks what it was dealt, and stores its share. */
+  /** As a new holder: checks the dealings that it was sent, and stores its share. */
   async accept(
     request: HolderRequest,
     trust: HolderTrust,
@@ -138,7 +138,7 @@ export class HolderResharing {
       isFresh,
     )
     if ('complaints' in received) return received
-    // Too few dealers make no key, and those of a fresh one no share of it.
+    // With too few dealers, the shares make no key or, for a fresh key, do not belong to it.
     const next = (isFresh ? freshKey : resharedKey)(publicKey, commitments, receivers.length)
     if (!isShareOf(next, received.share)) throw new VaultError('the share is not of the new key')
     await this.#files.addPending(order, received.share)
@@ -147,8 +147,8 @@ export class HolderResharing {
   }
 
   /**
-   * As a new holder: shows that it has its share of a key, by its part of the decryption of a
-   * proof.
+   * As a new holder: proves that it has its share of a key. It makes its part of the decryption of
+   * a ciphertext.
    */
   async prove(request: HolderRequest, { writer }: HolderTrust): Promise<object> {
     const { receivers } = readOrder(textOf(request, 'order'), textOf(request, 'signature'), writer)
@@ -162,12 +162,13 @@ export class HolderResharing {
   }
 
   /**
-   * What was done for an order. Of too many orders the earliest is given up, whichever was asked
-   * for last.
+   * Returns the progress with an order. If too many orders are under way, drops the order that was
+   * signed first, even if it is the one just asked for.
    */
   #doingOf(order: Order): Doing {
     const doing = this.#doing
-    // Orders of a generation that is past: the writer's clock may have been put back since.
+    // Drops orders of other generations: the writer's clock may have been set back since they were
+    // signed.
     for (const each of doing.values())
       if (each.order.generation !== order.generation) this.#forget(each)
     const done = doing.get(order.id) ?? { order }
@@ -189,8 +190,8 @@ export class HolderResharing {
   }
 
   /**
-   * Checks that the writer wants a step done with just this content, and by this holder. Returns
-   * the digest of the content.
+   * Checks that the writer has signed this step, with exactly this content, for this holder.
+   * Returns the digest of the content.
    */
   #checkStep(step: Omit<Step, 'holder'>, request: HolderRequest, { writer }: HolderTrust): string {
     checkStep({ ...step, holder: this.#ownKey }, textOf(request, 'step'), writer)
@@ -199,8 +200,8 @@ export class HolderResharing {
 }
 
 /**
- * Reads an order for the generation that this holder knows, of at least so high a threshold as it
- * takes part in.
+ * Reads an order. Throws VaultError unless it is for the generation that this holder knows, and its
+ * threshold is at least the holder's `minThreshold`.
  */
 function orderOf(
   request: HolderRequest,
@@ -218,8 +219,8 @@ function orderOf(
 }
 
 /**
- * Reads the key that a receiver has boxed to a dealer, for this order. Undefined where the
- * invitation is not its own.
+ * Reads the key that a receiver has boxed to a dealer, for this order. Returns undefined if the
+ * invitation is not from this receiver.
  */
 export function readInvitation(
   boxed: Uint8Array,

@@ -13,8 +13,8 @@ import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 type Answer = (request: HolderRequest, trust: HolderTrust) => Promise<object>
 
 /**
- * A holder that is a process of its own: it has one share, and goes by the newest manifest that it
- * has seen.
+ * A holder that is a separate process. It has one share, and uses the newest manifest that it has
+ * seen.
  */
 export class Holder {
   readonly #files: HolderFiles
@@ -22,7 +22,7 @@ export class Holder {
   readonly #resharing: HolderResharing
   #manifest: SignedManifest | undefined
   #maker: ShareMaker | undefined
-  /** Each change goes by what the change before has written. */
+  /** Runs changes one after the other: each builds on the files that the previous change wrote. */
   readonly #inTurn = createTurns()
   readonly #kinds: Readonly<Record<string, Answer>>
 
@@ -52,7 +52,7 @@ export class Holder {
     return new Holder(files, keys, log, await files.readManifest())
   }
 
-  /** Answers what a holder is asked. Secrets and responses are released to callers only. */
+  /** Answers a request to the holder. Secrets and responses are released to callers only. */
   async answer(request: HolderRequest, asker: string): Promise<object> {
     const { kind } = request
     const answer = Object.hasOwn(this.#kinds, kind) ? this.#kinds[kind] : undefined
@@ -70,8 +70,8 @@ export class Holder {
   }
 
   /**
-   * Goes by a newer manifest, and says whether the holder has its share of that generation. Old
-   * shares are deleted only where it has, and all other new holders have theirs.
+   * Takes over a newer manifest, and tells whether the holder has its share of that generation. Old
+   * shares are deleted only once every new holder has its share, including this one.
    */
   async #take(text: string, { writer }: HolderTrust): Promise<object> {
     const files = this.#files
@@ -89,7 +89,8 @@ export class Holder {
         await files.removePending()
       }
     }
-    // A vault that has its holders in its directory may be about to make this one a holder.
+    // If the vault keeps its holders in its directory, it may be about to make this process a
+    // holder. Its shares must then stay.
     const isDone = !isUnsettled && addresses !== undefined && (hasShare || index < 0)
     if (isDone) await files.removeShares(each => !hasShare || each !== generation)
     return { hasShare: hasShare || index < 0 }
@@ -114,7 +115,7 @@ export class Holder {
     return { sealed: await this.#makerOf(now).ofResponse(textOf(request, 'body'), recipient) }
   }
 
-  /** Undefined if the caller has a newer manifest, which it must send. */
+  /** The manifest in use. Undefined if the caller has a newer manifest, which it must then send. */
   #current(request: HolderRequest): SignedManifest | undefined {
     const manifest = this.#manifest
     const { generation, digest } = request
@@ -146,11 +147,11 @@ export class Holder {
   }
 }
 
-/** Deletes the shares of a holder whose time is over, whether or not anybody has said so since. */
+/** Deletes the shares of a holder that have expired, even if no newer manifest has come. */
 export async function expireShares(files: HolderFiles): Promise<void> {
   const manifest = await files.readManifest()
   if (manifest === undefined || !isExpired(manifest.sharesExpireAt)) return
-  // The share of the next generation may be there, and its manifest not yet.
+  // The share of the next generation may already be stored, before its manifest has come.
   await files.removeShares(generation => generation <= manifest.generation)
 }
 

@@ -5,42 +5,57 @@ import { checkFields, hexText, listOf, parseFields, textLike } from '../files.js
 import { digestOf, MAX_HOLDERS } from '../manifest.js'
 import { isSigned, type Writer } from '../identity.js'
 
-/** What a vault's writer wants of its holders: to reshare its key, or to make a new one. */
+/**
+ * An instruction of a vault's writer to the holders: reshare the vault's key, or make a new key.
+ */
 export interface Order {
   /** 32 hexadecimal digits. */
   readonly id: string
-  /** When it was signed, in Unix milliseconds: of many orders, holders keep the latest. */
+  /**
+   * When the order was signed, in Unix milliseconds. A holder with too many orders under way drops
+   * the earliest.
+   */
   readonly signedAt: number
-  /** The generation that is reshared. */
+  /** The generation of the shares that are reshared. */
   readonly generation: number
-  /** How many of the new holders will release a secret. */
+  /** How many of the new holders it takes to release a secret. */
   readonly threshold: number
-  /** Deals a new key in place of the old one. */
+  /** True if the holders deal a new key in place of the old one. */
   readonly isFresh: boolean
   /** The public keys of the new holders, by index. */
   readonly receivers: readonly string[]
 }
 
-/** An order as it goes over the wire. */
+/** An order as it is sent to holders: its text and the writer's signature. */
 export interface SignedOrder {
   readonly order: string
   readonly signature: string
 }
 
-/** What a holder is to do for an order with what other holders have sent. */
+/**
+ * One step of an order for one holder: it deals or accepts, with the messages that other holders
+ * have sent.
+ */
 export interface Step {
   /** The identifier of the order. */
   readonly id: string
   readonly kind: 'deal' | 'accept'
-  /** The public key of the holder that is to do it. */
+  /** The public key of the holder that does the step. */
   readonly holder: string
-  /** From 1 on. A holder that has done a step for an order does no earlier one. */
+  /**
+   * From 1 on. After an attempt, a holder refuses the same or an earlier attempt with other
+   * content.
+   */
   readonly attempt: number
-  /** What it is to be done with. */
+  /**
+   * The messages that the step uses: invitations to deal, or dealings and sealed shares to accept.
+   */
   readonly content: readonly (readonly string[])[]
 }
 
-/** Keep orders and steps apart from manifests, which the same key signs. */
+/**
+ * These prefixes distinguish orders and steps from manifests, which are signed with the same key.
+ */
 const PREFIX = 'sluice vault order '
 const STEP_PREFIX = 'sluice vault step '
 
@@ -55,9 +70,9 @@ export function signOrder(
 }
 
 /**
- * Signs a step. A holder gets an order before other holders have dealt, and could have another
- * holder deal or accept again: so each step is signed too, with a digest of all that it is done
- * with.
+ * Signs a step. A holder gets the order before other holders have dealt, and could send it to
+ * another holder to make that one deal or accept again. So the writer also signs each step, with a
+ * digest of the step's content.
  */
 export function signStep(step: Step, writer: Writer): string {
   return writer.sign(textOfStep(step))
@@ -84,7 +99,7 @@ export function readOrder(text: string, signature: string, writer: string): Orde
   const order = parseFields(text.slice(PREFIX.length), 'the order') as unknown as Order
   checkFields('the order', order, rules)
   const { id, signedAt, generation, threshold, isFresh, receivers } = order
-  // A holder that is named twice would get two shares.
+  // A holder that is listed twice would get two shares.
   const isRight = new Set(receivers).size === receivers.length && threshold <= receivers.length
   if (!isRight) throw new VaultError('the order is malformed')
   return { id, signedAt, generation, threshold, isFresh, receivers }

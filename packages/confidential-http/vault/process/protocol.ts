@@ -20,35 +20,44 @@ import type { Fields } from '../files.js'
 import { MAX_HOLDERS, MAX_MANIFEST_BYTES } from '../manifest.js'
 
 /*
- * The protocol between a holder of a vault and its callers: sealed messages (sealed-message.ts) over HTTP.
+ * The protocol between a holder of a vault and its callers: sealed messages (sealed-message.ts)
+ * over HTTP.
  *
- *   POST /v1/holder       request of: 'N' ‖ JSON { version, replyTo, kind, … }, and of a manifest then a line feed ‖ its text
- *     answer            box from the holder to replyTo of: 'M' ‖ JSON { answer } or { failure: { code, message } }
+ *   POST /v1/holder    request: 'N' ‖ JSON { version, replyTo, kind, … };
+ *                      a manifest adds a line feed ‖ its text
+ *     answer           box from the holder to replyTo:
+ *                      'M' ‖ JSON { answer } or { failure: { code, message } }
  *
- * `replyTo` is the public key of a pair made for this one request, so an old answer opens for nobody. A request that is sent
- * again gains nothing: a release is sealed to a key made for the first one, and what else a holder does only ever goes forward.
- * Whoever can reach a holder can have it open boxes: a millisecond each, and of the longest request some 0.3 s. What is opened is
- * parsed only up to so many bytes, unless it is a known caller's; a manifest not before its signature is checked. Let nobody reach
- * a holder who need not.
+ * `replyTo` is the public key of a pair made for this one request, so nobody can open an old answer
+ * with another key. An attacker gains nothing by sending a request again. A released share is
+ * sealed to a key made for the first request, and every other request only moves a holder forward.
  *
- * Nothing that a key of a holder opens says anything of its share: shares for the enclave are sealed to a key made for the request,
- * and sub-shares to a key that the holder makes for one resharing and never stores. So who records the traffic and steals the
- * keys of holders afterwards has no share, of whichever generation.
+ * Anybody who can reach a holder can make it open boxes. Each box takes about a millisecond, and
+ * the longest request about 0.3 s. The holder parses the opened JSON only up to `MAX_JSON_BYTES`,
+ * unless the sender is a known caller. It parses a manifest only after it has checked the
+ * signature. Give network access to a holder only to the machines that need it.
+ *
+ * Messages that a holder's key opens reveal nothing about its share. Shares for the enclave are
+ * sealed to a key made for the request. Sub-shares are sealed to a key that the holder makes for
+ * one resharing and never stores. So an attacker who records the traffic and later steals the
+ * holders' keys gets no share of any generation.
  */
 
 /** The path of requests to a holder. */
 export const HOLDER_PATH = '/v1/holder'
-/** The longest JSON of a request whose asker is no caller: that of 31 dealings for 31 holders. */
+/**
+ * The longest JSON of a request from a sender that is not a caller. 31 dealings for 31 holders fit.
+ */
 const MAX_JSON_BYTES = 131_072
-/** The longest request: a manifest is by far the longest. */
+/** The longest request. The manifest is by far its longest part. */
 export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
 
 const VERSION = 1
 const MAX_ANSWER_BYTES = 1_048_576
-/** How long a holder may take to answer, in milliseconds. */
+/** Milliseconds within which a holder must answer. */
 const ANSWER_TIMEOUT = 10_000
 
-/** What a holder is asked: its kind, and fields of that kind. Bytes are base64. */
+/** A request to a holder: its kind, and the fields of that kind. Bytes are base64. */
 export type HolderRequest = { readonly kind: string } & Fields
 
 /** A request that a holder has opened. */
@@ -60,8 +69,8 @@ export interface OpenedRequest {
 }
 
 /**
- * Opens a request; undefined if it is none for this holder, or too long where its sender is no
- * caller.
+ * Opens a request. Returns undefined if the request is malformed or sealed to another holder, or if
+ * it is too long and its sender is not a caller.
  */
 export function openHolderRequest(
   sealed: Uint8Array,
@@ -83,7 +92,7 @@ export function openHolderRequest(
   return { asker, replyTo: key, request: { ...request, kind, ...manifest } }
 }
 
-/** The first line, and the text behind it. */
+/** Returns the first line, and the text after it. */
 function splitLine(text: string): readonly [string, string?] {
   const end = text.indexOf('\n')
   return end < 0 ? [text] : [text.slice(0, end), text.slice(end + 1)]
@@ -96,7 +105,9 @@ export function sealHolderAnswer(answer: object, replyTo: Uint8Array, holder: Bo
 
 const http = createHttp()
 
-/** Asks a holder. Rejects with VaultError, also where the answer is not the holder's own. */
+/**
+ * Asks a holder. Rejects with VaultError, also if the answer is not from the holder with this key.
+ */
 export async function askHolder(
   { url, key }: { readonly url: string; readonly key: string },
   asker: BoxKeys,
@@ -124,8 +135,8 @@ export async function askHolder(
 }
 
 /**
- * Posts a sealed request, and once more if the connection fails: an idle one may have been closed.
- * The same bytes may be sent again.
+ * Posts a sealed request. If the connection fails, posts it once more, because the server may have
+ * closed an idle connection. Sending the same bytes twice is safe.
  */
 async function post(
   url: string,
@@ -150,12 +161,18 @@ async function post(
   }
 }
 
-/** The error where the holder itself has said nothing, and may do so later. */
+/**
+ * The error if no valid answer came from the holder. It may answer later, so the error is
+ * retryable.
+ */
 function unanswered(why: string): VaultError {
   return new VaultError(why, { isRetryable: true })
 }
 
-/** What a holder says of a failure is shown only if it is plain text, as it may lie. */
+/**
+ * Makes the error for a holder's failure. A holder may lie, so its message is shown only if it is
+ * plain text.
+ */
 function failureOf(failure: unknown): VaultError {
   const { code, message } = fieldsOf(failure)
   const text =

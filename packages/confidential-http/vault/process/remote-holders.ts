@@ -19,15 +19,15 @@ import { type SignedOrder, signStep } from './order.js'
 import { askHolder, bytesOf, type HolderRequest, textOf, textsOf } from './protocol.js'
 
 /**
- * Sends a manifest to a holder, which then goes by it. False where the holder says that it has no
- * share of that generation.
+ * Sends a manifest to a holder, which uses it from then on. Returns false if the holder answers
+ * that it has no share of that generation.
  */
 export async function sendManifest(
   address: HolderAddress,
   { text }: SignedManifest,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  // The writer's signature is what counts, not who brings it.
+  // Any sender may bring a manifest: only the writer's signature counts. So a new key pair will do.
   const { hasShare } = await askHolder(address, boxKeys(), { kind: 'manifest', text }, signal)
   return hasShare !== false
 }
@@ -36,31 +36,31 @@ export async function sendManifest(
 const NOTIFY_TIMEOUT = 2000
 
 /**
- * Notifies the holders of a change at once: they refuse an older state though no request has come
- * between.
+ * Notifies the holders of a change at once. So they refuse an older state even before the next
+ * request.
  */
 export async function notifyHolders(manifest: SignedManifest): Promise<void> {
   const { addresses = [] } = manifest
   const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
   await Promise.all(
-    // A holder that is away gets the manifest with the next request.
+    // A holder that can't be reached gets the manifest with the next request.
     addresses.map(each => sendManifest(each, manifest, signal).catch(() => undefined)),
   )
 }
 
-/** A holder that does not go by a manifest yet. */
+/** A holder that does not use a manifest yet. */
 export interface Unreached {
   readonly address: HolderAddress
   readonly why: string
-  /** It has answered that it has no share of the generation. */
+  /** True if the holder answered that it has no share of the generation. */
   readonly hasNoShare: boolean
-  /** It says that it has seen a newer manifest, or another history. */
+  /** True if the holder has seen a newer manifest, or another history. */
   readonly isRollback: boolean
 }
 
 /**
- * Sends a manifest to holders. Returns the holders that could not be reached; they get it with the
- * next request.
+ * Sends a manifest to holders. Returns the holders that do not use it yet. A holder that could not
+ * be reached gets the manifest with the next request.
  */
 export async function sendToAll(
   log: ManifestLog,
@@ -87,8 +87,8 @@ export async function sendToAll(
 }
 
 /**
- * A holder that has seen a later change of the same shares, because a secret was put meanwhile, is
- * sent the latest manifest.
+ * Sends a manifest to a holder. If the holder has seen a later change of the same shares, such as a
+ * `put` meanwhile, it is sent the latest manifest instead.
  */
 async function sendLatest(
   log: ManifestLog,
@@ -106,16 +106,16 @@ async function sendLatest(
   }
 }
 
-/** What a holder is asked by: a manifest, and the ciphertexts of its secrets. */
+/** The state that a request refers to: a manifest, and the ciphertexts of its secrets. */
 export interface HolderSource {
   readonly manifest: SignedManifest
   ciphertext(name: SecretName): Promise<string>
 }
 
 /**
- * A holder that is a process of its own, asked in the name of the caller with these keys. Where the
- * holder has seen a later change than `source`, because somebody has made it meanwhile, it is asked
- * by that of `latest`.
+ * A holder that is a separate process. It is asked in the name of the caller with these keys. If
+ * another process has changed the vault, the holder may have seen a later change than `source`. It
+ * is then asked again with the state that `latest` returns.
  */
 export function createRemoteHolder(
   index: number,
@@ -170,7 +170,7 @@ export function createRemoteHolder(
   }
 }
 
-/** The holders of the old generation that are processes. */
+/** The dealers of an order that are separate processes. */
 export function remoteDealers(
   addresses: readonly HolderAddress[],
   order: SignedOrder & { readonly id: string },
@@ -194,7 +194,7 @@ export function remoteDealers(
   }))
 }
 
-/** The holders of the next generation that are processes. */
+/** The holders of the next generation that are separate processes. */
 export function remoteReceivers(
   addresses: readonly HolderAddress[],
   order: SignedOrder & { readonly id: string },

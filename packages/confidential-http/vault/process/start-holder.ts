@@ -46,19 +46,20 @@ import {
 /** Options of `startVaultHolder`. */
 export interface VaultHolderOptions extends PermissionOptions {
   /**
-   * The holder's own directory: its key, whom it trusts, its share. It is made if it is not there.
+   * The holder's own directory, with its key, its share and the keys that it trusts. The directory
+   * is made if it does not exist.
    */
   readonly directory: string
   /**
-   * Whom a new holder trusts: what its file `holder.json` will hold. A file that is there must say
-   * as much. @default what the file holds
+   * The keys that a new holder trusts, written to its file `holder.json`. If the file exists, it
+   * must already contain these keys. @default what the file holds
    */
   readonly trust?: Partial<HolderTrust>
-  /** The port; 0 is any free one. @default 0 */
+  /** The port. With 0, any free port is used. @default 0 */
   readonly port?: number
   /** The address that the holder listens on. @default '127.0.0.1' */
   readonly host?: string
-  /** Receives the holder's log. No line holds a secret. */
+  /** Receives the holder's log. No line contains a secret. */
   readonly log?: Log
 }
 
@@ -73,21 +74,21 @@ const schema = {
 
 /** A running holder. */
 export interface RunningVaultHolder extends AsyncDisposable {
-  /** The URL that it is asked at: `http://HOST:PORT`. */
+  /** Callers send their requests to this URL: `http://HOST:PORT`. */
   readonly url: string
   /** The holder's public key: 64 hexadecimal digits. */
   readonly publicKey: string
-  /** Ends every connection, and the server. */
+  /** Closes every connection, and stops the server. */
   close(): Promise<void>
 }
 
 const KEY_FILE = 'holder.key'
-/** Milliseconds from one look for shares that have expired to the next. */
+/** Milliseconds between two checks for expired shares. */
 const EXPIRY_INTERVAL = 600_000
 
 /**
- * Runs a holder of a vault: it holds one share of the key, and releases its part of secrets to the
- * callers that it trusts.
+ * Runs a holder of a vault. The holder has one share of the key, and releases its part of secrets
+ * to the callers that it trusts.
  *
  * @example
  * const holder = await startVaultHolder({ directory: './holder-0', port: 7500 })
@@ -131,8 +132,8 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
 }
 
 /**
- * Throws ValidationError where a holder is to trust others than its file says. The file may say
- * more: it has been changed since.
+ * Throws ValidationError if the given trust is not in the holder's file. The file may list more
+ * keys, as it may have been changed since.
  */
 function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
   const fail = (field: string, value: unknown, other: unknown): never => {
@@ -148,7 +149,7 @@ function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
   if ((given.minThreshold ?? 0) > least) fail('minThreshold', given.minThreshold, least || 'none')
 }
 
-/** A holder to serve, and where. */
+/** A holder to serve, and the address to serve it at. */
 export interface HolderServing {
   readonly holder: Pick<Holder, 'answer'>
   readonly files: Pick<HolderFiles, 'readTrust'>
@@ -156,21 +157,22 @@ export interface HolderServing {
   readonly host: string
   readonly port: number
   readonly log: Log
-  /** The holder records here what it releases, and its part in resharings. */
+  /**
+   * The holder records here the secrets and responses that it releases, and its part in resharings.
+   */
   readonly records: OpenAuditLog
 }
 
-/** Enclaves and the commands that change the vault ask a holder. */
+/** Limits of connections. Only enclaves and the commands that change the vault ask a holder. */
 const CONNECTIONS = { maxConnections: 256, maxConnectionsPerAddress: 256 }
-/**
- * A longer request has a manifest in it: few of these are read at once, because they take memory.
- */
+/** A request with more bytes than this is long: it contains a manifest. */
 const LONG = 1_048_576
+/** The most long requests that are read at a time, because they take memory. */
 const MAX_LONG = 2
-/** Characters of an order in a record: its identifier comes first. */
+/** The most characters of an order in a record. The identifier of the order comes first. */
 const MAX_ORDER = 80
 
-/** Serves what a holder answers. */
+/** Serves the answers of a holder over HTTP. */
 export async function serveHolder(serving: HolderServing): Promise<RunningVaultHolder> {
   const { files, keys, host, port, log, records } = serving
   let long = 0
@@ -188,8 +190,8 @@ export async function serveHolder(serving: HolderServing): Promise<RunningVaultH
     if (isLong) long++
     try {
       const sealed = await buffer(request)
-      // After a while without the processor, many callers are gone: their requests are not worth
-      // its time.
+      // If the process was busy for a while, many callers have disconnected. Their requests are
+      // skipped.
       await nextTick()
       if (response.destroyed) return
       const { callers } = await files.readTrust()
@@ -232,12 +234,12 @@ async function answerWith(
   const shown = `${request.kind} of ${asker.slice(0, 8)}...`
   try {
     const answer = await holder.answer(request, asker)
-    // An answer that can't be recorded is not given.
+    // An answer that can't be recorded is not sent.
     if (!('needs' in answer)) await record(records, request, asker, isCaller, answer)
     log.debug?.(`answered: ${shown}`)
     return { answer }
   } catch (thrown) {
-    // The errors of others may quote a file.
+    // The messages of other errors may quote a file.
     const error = isStreamsError(thrown) ? thrown : new VaultError('the holder failed')
     log.warn?.(`rejected: ${shown}: ${error.message}`)
     if (!isStreamsError(thrown, 'AUDIT'))
@@ -247,8 +249,8 @@ async function answerWith(
 }
 
 /**
- * Records what a caller has asked to be released, and the holder's part in resharings: strangers
- * must not fill the disk.
+ * Records the releases that a caller has asked for, and the holder's part in resharings. Releases
+ * that strangers ask for are not recorded, so that strangers can't fill the disk.
  */
 async function record(
   records: OpenAuditLog,
@@ -264,7 +266,7 @@ async function record(
   } else if ((kind === 'deal' || kind === 'accept') && code === undefined)
     await records.append({
       ...{ type: kind, order: String(order).slice(0, MAX_ORDER) },
-      // It has done nothing, but complained of these.
+      // With complaints, the holder has not done the step.
       ...(Array.isArray(complaints) && complaints.length > 0 ? { complaints } : {}),
     })
 }
