@@ -1,4 +1,5 @@
-// A request with a secret that only the enclave has, here a thread of this process. The answer is encrypted.
+// A request with a secret that only the enclave has, here a thread of this process. The answer is
+// encrypted.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +20,8 @@ const api = await startHTTPSServer({
     void response.end(JSON.stringify({ known: headers['x-api-key'] === 'the-secret' })),
 })
 
-// In production `sluice vault put` does this in a separate process. Here this process knows the secret.
+// In production `sluice vault put` does this in a separate process. Here this process knows the
+// secret.
 const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'))
 const vault = await createVault(join(folder, 'vault'))
 const policy = { hosts: [new URL(api.url).host], in: ['header'], customRoots: true }

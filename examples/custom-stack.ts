@@ -1,4 +1,5 @@
-// A custom stack: only the plugins that this program needs, and one that measures the age of arriving reports.
+// A custom stack: only the plugins that this program needs, and one that measures the age of
+// arriving reports.
 
 import { startDataEngine } from '@sluice/engine'
 import { createClient, decoders, hmacAuth, type Plugin, retry, v3 } from 'sluice'

@@ -1,4 +1,5 @@
-// A decoder for a version this library does not know: a schema, and the type of the decoded report follows from it.
+// A decoder for a version this library does not know: a schema, and the type of the decoded report
+// follows from it.
 
 import { startDataEngine } from '@sluice/engine'
 import { createClient, defaultPreset, defineDecoder } from 'sluice'
@@ -40,7 +41,10 @@ await arrived
 await client.close()
 await engine.close()
 
-/** A report of version 42 in the words of its encoding. It has no signatures: nothing here verifies them. */
+/**
+ * A report of version 42 in the words of its encoding. It has no signatures: nothing here verifies
+ * them.
+ */
 function encodeReport(): string {
   const word = (value: number | bigint): string => value.toString(16).padStart(64, '0')
   const time = 1_753_900_000

@@ -17,7 +17,8 @@ const quiet = createClient({
 await quiet.listFeeds()
 await quiet.close()
 
-// A logger as a plugin: it counts the lines of each level. A level without a listener costs nothing.
+// A logger as a plugin: it counts the lines of each level. A level without a listener costs
+// nothing.
 function tally(counts: Record<string, number>): Plugin {
   const count = (level: string) => (): void => {
     counts[level] = (counts[level] ?? 0) + 1

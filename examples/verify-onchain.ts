@@ -1,4 +1,5 @@
-// Verifies reports with the signers of a verifier contract, read from an Ethereum node for each new configuration.
+// Verifies reports with the signers of a verifier contract, read from an Ethereum node for each new
+// configuration.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startDataEngine } from '@sluice/engine'
@@ -51,7 +52,10 @@ await verifyReport(fullReport, { signers }).catch((error: unknown) => {
 await Promise.all([client.close(), elsewhere.close(), engine.close(), unknown.close()])
 pretended.close()
 
-/** Stands in for an Ethereum node, whose contracts have one configuration. Use the URL of a real one instead. */
+/**
+ * Stands in for an Ethereum node, whose contracts have one configuration. Use the URL of a real one
+ * instead.
+ */
 async function pretendNode({ configDigest, signers, f }: SignerSet) {
   let count = 0
   const abi = parseAbi([

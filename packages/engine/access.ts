@@ -32,8 +32,8 @@ function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): str
 }
 
 /**
- * Checks a request's three authorization headers. Throws 400 for a missing or malformed header, 401
- * without a reason for a wrong key, clock or signature.
+ * Checks a request's three authorization headers. Throws 400 for a missing or malformed header.
+ * Throws 401 without a reason for a wrong key, timestamp or signature.
  */
 export function authorize(
   { method, path, headers, body }: SignedRequest,
@@ -54,12 +54,12 @@ export function authorize(
   if (!matches) throw unauthorized('wrong signature')
 }
 
-/** A 401 with the reason in the log only. */
+/** A 401 error. Its reason is shown only in the request log. */
 function unauthorized(reason: string): HTTPError {
   return new HTTPError(401, 'unauthorized', reason)
 }
 
-/** The accepted credentials, the feeds that they may read, and the limit of their requests. */
+/** The accepted credentials, the feeds that they may read, and their rate limit. */
 export class Access {
   credentials: Credentials
   readonly #feeds: Map<string, Feed>
@@ -67,7 +67,7 @@ export class Access {
   /** The times of the latest requests, by key and endpoint. */
   readonly #recent = new Map<string, number[]>()
 
-  /** The access to all feeds, by lower-case id. */
+  /** `feeds` holds all feeds by their lower-case ids. */
   constructor(feeds: Map<string, Feed>, { apiKey, userSecret, rateLimit }: Settings) {
     this.#feeds = feeds
     this.#limit = rateLimit
@@ -91,8 +91,8 @@ export class Access {
   }
 
   /**
-   * Checks the signature of a request, and counts it at an endpoint. Throws 429 if a second has too
-   * many.
+   * Checks the authorization of a request and counts the request at its endpoint. Throws 429 if the
+   * endpoint got too many requests within a second.
    */
   admit(request: SignedRequest, endpoint: string, now: number): void {
     authorize(request, this.credentials, now)

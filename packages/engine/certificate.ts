@@ -13,28 +13,29 @@ import { number, optional, readOptions, type Schema, ValidationError } from 'slu
 export interface IssuedCertificate {
   /** The certificate, in PEM. */
   readonly cert: string
-  /** Its private key, in PEM. */
+  /** The private key of the certificate, in PEM. */
   readonly key: string
 }
 
 /** The hosts and the lifetime of a certificate. */
 export interface IssueOptions {
-  /** The host names and addresses that it is for. */
+  /** The host names and IP addresses that the certificate is valid for. */
   readonly hosts: readonly string[]
   /**
-   * When it expires, in Unix milliseconds. @default when the authority's own does, a day after an
-   * hour ago
+   * When the certificate expires, in Unix milliseconds. @default when the authority's own does, a
+   * day after an hour ago
    */
   readonly expiresAt?: number
 }
 
 /** A certificate authority that clients must be configured to trust. Its key is never stored. */
 export interface CertificateAuthority {
-  /** Its own certificate in PEM, for clients to trust. */
+  /** The authority's own certificate, in PEM. Clients must trust it. */
   readonly ca: string
   /**
-   * A certificate for host names and IP addresses, valid for a day, or until another time: one that
-   * has expired, too.
+   * Issues a certificate for host names and IP addresses. It expires with the authority's own
+   * certificate, or at `expiresAt`. `expiresAt` may be in the past, for tests with an expired
+   * certificate.
    */
   issue(options: IssueOptions): IssuedCertificate
 }
@@ -44,16 +45,16 @@ const DAY = 24 * HOUR
 
 const schema = {
   hosts: checkHosts,
-  // UTCTime has two digits for the year: 1950 to 2049.
+  // UTCTime has two digits for the year, so it covers 1950 to 2049.
   expiresAt: optional(number({ min: Date.UTC(1970, 0, 3), max: Date.UTC(2049, 11, 31) })),
 } satisfies Schema<IssueOptions>
 
-/** A value in DER: its tag, its length and its content. */
+/** Encodes a value in DER: its tag, its length and its content. */
 function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(contents)
   const hex = content.length.toString(16)
   const size = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
-  // From 128 on, the length is preceded by how many bytes it has.
+  // Before a length of 128 or more, a byte says how many bytes the length has.
   const prefix = content.length < 128 ? [tag] : [tag, 0x80 | size.length]
   return Buffer.concat([Uint8Array.from(prefix), size, content])
 }
@@ -61,7 +62,7 @@ function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
 const sequence = (...values: readonly Uint8Array[]): Buffer => der(0x30, ...values)
 const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'))
 const integer = (...bytes: readonly number[]): Buffer => der(0x02, Uint8Array.from(bytes))
-/** A BIT STRING whose last bits are unused. */
+/** Encodes a BIT STRING. Its last `unused` bits have no meaning. */
 const bits = (unused: number, bytes: Uint8Array): Buffer => der(0x03, Uint8Array.of(unused), bytes)
 const TRUE = der(0x01, Uint8Array.of(0xff))
 const ecdsaWithSHA256 = sequence(oid('2a8648ce3d040302'))
@@ -75,19 +76,20 @@ function utcTime(ms: number): Buffer {
   return der(0x17, Buffer.from(`${digits}Z`))
 }
 
-/** An extension, by the last byte of its identifier (RFC 5280, 4.2.1). */
+/** Encodes an extension. `id` is the last byte of its object identifier (RFC 5280, 4.2.1). */
 function extension(id: string, isCritical: boolean, value: Buffer): Buffer {
   return sequence(oid(`551d${id}`), ...(isCritical ? [TRUE] : []), der(0x04, value))
 }
 
 const basicConstraints = (...value: readonly Buffer[]): Buffer =>
   extension('13', true, sequence(...value))
-/** The uses of a key (RFC 5280, 4.2.1.3), the first one on the left. */
+/** Encodes the uses of a key (RFC 5280, 4.2.1.3). The leftmost bit stands for the first use. */
 const keyUsage = (uses: number, unused: number): Buffer =>
   extension('0f', true, bits(unused, Uint8Array.of(uses)))
 
 /**
- * A fresh certificate authority with a P-256 key, valid for a day from an hour ago.
+ * Creates a certificate authority with a new P-256 key. Its certificate is valid for one day,
+ * starting one hour before now.
  *
  * @example
  * const { ca, issue } = await createCertificateAuthority()
@@ -179,8 +181,8 @@ function addressBytes(host: string): Uint8Array | undefined {
   const version = isIP(host)
   if (version === 0) return undefined
   if (version === 4) return Uint8Array.from(host.split('.'), Number)
-  // URL normalises an address to groups of hexadecimal digits, with one run of zeros left out at
-  // most.
+  // URL normalises an IPv6 address to groups of hexadecimal digits. At most one run of zero groups
+  // is replaced by `::`.
   const [before = '', after] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
   const groupsOf = (text = ''): string[] => (text === '' ? [] : text.split(':'))
   const groups = [groupsOf(before), groupsOf(after)] as const

@@ -5,7 +5,7 @@ import { createPriceModel, type PriceModel } from './price-model.js'
 
 /** A signed report and its identity. */
 export interface SignedReport {
-  /** Lower-case. */
+  /** The feed's id, in lower case. */
   readonly feedID: string
   /** The signed report, ABI-encoded, in hex with `0x`. */
   readonly fullReport: string
@@ -14,21 +14,21 @@ export interface SignedReport {
   /** In the feed's unit. */
   readonly observationsTimestamp: number
   /**
-   * The report's number in its feed; the report's context holds it as epoch (seqNr / 256) and
-   * round.
+   * The report's number in its feed. The report's context contains it as epoch (seqNr / 256) and
+   * round (the remainder).
    */
   readonly seqNr: number
 }
 
-/** Makes a full report of a blob. */
+/** Signs a report blob and returns the full report. */
 type Sign = (blob: string, seqNr: number) => string
 
 /**
- * A chain does not continue from an overridden time further ahead than this: one such report would
- * end it.
+ * Milliseconds. A chain does not continue from an overridden time that is further ahead than this.
+ * Otherwise one such report would end the chain.
  */
 const farAheadMs = 86_400_000
-/** The time that a report is valid for. */
+/** Milliseconds between a report's observation and its expiry: 30 days. */
 const validityMs = 30 * 86_400_000
 
 function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
@@ -39,18 +39,19 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
   )
 }
 
-/** The reports of one feed, each valid from the end of the last one. */
+/** Makes the reports of one feed. Each report is valid from the end of the report before it. */
 export class Chain {
   readonly #feed: Feed
   readonly #schema: readonly Field[]
   readonly #nextValues: PriceModel
-  /** The milliseconds of the feed's unit, and the latest time that a report can have. */
+  /** The milliseconds in the feed's unit. */
   readonly #unitMs: number
+  /** The latest time that a report can have, in the feed's unit. */
   readonly #maxTime: number
   #end: number | undefined
   #seqNr: number
 
-  /** Goes on after the last report, if there is one. */
+  /** Continues after the feed's last report, if there is one. */
   constructor(feed: Feed, seed: number, last?: SignedReport) {
     const isInSeconds = feed.resolution === 's'
     this.#feed = feed
@@ -91,7 +92,10 @@ export class Chain {
     return { feedID, fullReport, validFromTimestamp, observationsTimestamp, seqNr }
   }
 
-  /** Milliseconds from the given time until the next report is not dated ahead of the clock. */
+  /**
+   * Milliseconds to wait from the given time, so that the next report is not dated ahead of the
+   * clock.
+   */
   wait(ms: number): number {
     return this.#end === undefined ? 0 : Math.max(0, (this.#end + 1) * this.#unitMs - ms)
   }

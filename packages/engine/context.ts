@@ -5,21 +5,21 @@ import { Ledger, RequestLog } from './ledger.js'
 import { type Curve, type Forgery, forgeReport, Network } from './network.js'
 import type { Settings } from './options.js'
 
-/** The generation of signers that sign forged reports only. */
+/** The generation number of the signers that sign only forged reports. */
 const FORGERS = -1
 
-/** The shared state of the parts of an engine. */
+/** The state that the parts of an engine share. */
 export class EngineContext {
   readonly settings: Settings
   readonly feeds: Map<string, Feed>
   readonly access: Access
   readonly ledger: Ledger
   readonly log: RequestLog = new RequestLog()
-  /** Failures for all origins. */
+  /** Failures that apply to every origin. */
   readonly faults: Faults = new Faults()
   readonly curve: Curve
   readonly #forgers: Network
-  /** The origins that answers list. */
+  /** The ids of the origins that answers list in `x-cll-available-origins`. */
   readonly listedOrigins: Set<string>
 
   constructor(settings: Settings, feeds: Map<string, Feed>, curve: Curve) {
@@ -38,7 +38,7 @@ export class EngineContext {
     return forgeReport(fullReport, how, this.#forgers)
   }
 
-  /** The headers of every answer, in lower case. */
+  /** The headers of every answer. Their names are in lower case. */
   headers(): Readonly<Record<string, string>> {
     const { now, originIDs } = this.settings
     const listed = originIDs.filter(id => this.listedOrigins.has(id))

@@ -16,25 +16,26 @@ import { readRecording } from './replay.js'
  * A running report service: REST and streams on loopback, and the network that signs its reports.
  */
 export interface DataEngine {
-  /** `http://127.0.0.1:PORT`, or at the address that it listens on. */
+  /** `http://127.0.0.1:PORT`, or the same with the address that the engine listens on. */
   readonly endpoint: string
   /** `ws://127.0.0.1:PORT` */
   readonly wsEndpoint: string
-  /** The credentials that are accepted now. */
+  /** The API key that the engine accepts now. */
   readonly apiKey: string
   /** The secret that requests must be signed with. */
   readonly userSecret: string
   /** The ids of all feeds, lower-case, in the order given. */
   readonly feeds: readonly string[]
-  /** The current signers of made reports; recorded reports have signers of their own. */
+  /** The current signers of generated reports. Recorded reports have their own signers. */
   readonly network: SignerSet
-  /** The signers of all reports made so far, the oldest set first. */
+  /** Every set of signers so far, the oldest set first. */
   readonly networks: readonly SignerSet[]
   /**
-   * The origins. Two or more have a port each; the engine's endpoints are then those of a front
-   * door, which serves REST itself, lists the origins in the header `X-Cll-Available-Origins`, and
-   * forwards an upgrade to the origin that its `X-Cll-Origin` names; if that is dead it answers
-   * 502. Upgrades that name no known origin go to the live ones, round robin.
+   * The origins. If there are two or more, each has its own port, and the engine's endpoints are
+   * those of a front door. The front door serves REST itself and lists the origins in the header
+   * `X-Cll-Available-Origins`. It forwards an upgrade to the origin that the upgrade's
+   * `X-Cll-Origin` names. If that origin is dead, it answers 502. Upgrades that name no known
+   * origin go to the live origins, round robin.
    */
   readonly origins: readonly EngineOrigin[]
   /** How many streams are open. */
@@ -44,45 +45,55 @@ export interface DataEngine {
   /** The latest 10 000 requests and upgrades, in order. */
   requests(): RequestRecord[]
   /**
-   * The streams to which a report of the ledger was written unchanged; during a blackhole they are
-   * added at its end. A stream that got it twice is listed twice.
+   * The streams to which a report of the ledger was written unchanged. Deliveries during a
+   * blackhole are added when the blackhole ends. A stream that got the report twice is listed
+   * twice.
    */
   deliveries(report: PublishedReport): Delivery[]
   /**
    * Publishes the feed's next report now, with the given fields, and returns its ledger entry. The
-   * report after it continues from its observationsTimestamp, unless that is more than a day ahead.
-   * No two reports share a time: a second one within one unit of the feed is dated ahead of the
-   * clock, and automatic publishing waits for the clock.
+   * report after it continues from this report's observationsTimestamp, unless that time is more
+   * than a day ahead. No two reports of a feed share a time: a second report within one unit of the
+   * feed is dated ahead of the clock. Automatic publishing then waits for the clock, unless
+   * `runAhead` is set.
    */
   publish(feedID: string, fields?: ReportFields, options?: PublishOptions): PublishedReport
-  /** Publishes the next recorded report now; undefined if there is none left. */
+  /** Publishes the next recorded report now. Returns undefined if no report is left. */
   replayNext(): PublishedReport | undefined
-  /** Replaces the signers and the config digest; the default is as many signers as before. */
+  /**
+   * Replaces the signers and the config digest. By default, the number of signers stays the same.
+   */
   rotate(to?: RotateOptions): SignerSet
-  /** Replaces the accepted credentials; those left out stay, and so do open streams. */
+  /**
+   * Replaces the accepted credentials. A credential that is left out stays the same. Open streams
+   * stay open.
+   */
   rotateKeys(to: { readonly apiKey?: string; readonly userSecret?: string }): void
-  /** Grants or withdraws the right to read a feed; open streams stay. */
+  /** Grants or withdraws the right to read a feed. Open streams stay open. */
   entitle(feedID: string, isEntitled: boolean): void
   /** Stops automatic publishing. */
   pause(): void
   /** Continues automatic publishing. */
   resume(): void
   /**
-   * Answers the next request or upgrade, or the next `times`, with this. Returns a function that
-   * cancels it.
+   * Answers the next request or upgrade, or the next `times` of them, with this failure. Returns a
+   * function that cancels the failure.
    */
   fail(failure: Failure): () => void
   /**
-   * Closes all streams with a close code (1005 sends an empty close frame, 1006 only ends the
-   * connection); without one, resets the connections. Returns how many there were.
+   * Closes all streams with a close code. 1005 sends an empty close frame; 1006 only ends the
+   * connection. Without a code, it resets the connections. Returns the number of streams.
    */
   disconnect(code?: number): number
   /**
-   * Sends a frame, as text or as bytes, to the subscribers of a feed or to all. Returns how many
-   * there were.
+   * Sends a frame, as text or as bytes, to the subscribers of a feed. Without a feed, it sends the
+   * frame to all streams. Returns the number of streams.
    */
   send(raw: string | Uint8Array, feedID?: string): number
-  /** While on, connections stay open and nothing is answered; afterwards, everything is. */
+  /**
+   * While on, connections stay open and the engine answers nothing. When it is switched off,
+   * everything that waited is answered.
+   */
   blackhole(on: boolean): void
   /**
    * While on, the front door forwards upgrades that name a dead origin to a live one. Off at the
@@ -93,15 +104,13 @@ export interface DataEngine {
   stop(): Promise<void>
   /** Starts the service again on the same ports, except for killed origins. */
   start(): Promise<void>
-  /** Ends everything, for good. */
+  /** Closes the engine for good. */
   close(): Promise<void>
   /** The same as `close`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/**
- * The host of the engine's URLs: an engine that listens on all addresses is reached on loopback.
- */
+/** The host in the engine's URLs. If the engine listens on all addresses, its URLs use loopback. */
 function hostOf({ host }: Settings): string {
   if (host === '0.0.0.0' || host === '::') return loopback
   return host.includes(':') ? `[${host}]` : host

@@ -12,7 +12,7 @@ export interface Field {
 /** The unit of a feed's timestamps: seconds, or milliseconds when the top nibble of its id is 1. */
 export type Resolution = 's' | 'ms'
 
-// The fields after the common head, per report version.
+// The fields that follow the common head, by report version.
 const tails: Readonly<Record<number, string>> = {
   2: 'int192 price',
   3: 'int192 price, int192 bid, int192 ask',
@@ -59,9 +59,9 @@ export function reportSchema(
 /** A value of a report's field. */
 export type FieldValue = bigint | number | string
 
-/** The parts of a signed report, all hex without `0x`; words are 64 digits. */
+/** The parts of a signed report. All are hex without `0x`. A word has 64 digits. */
 export interface SignedParts {
-  /** Config digest, epoch and round, extra hash. */
+  /** Three words: the config digest, epoch and round, and the extra hash. */
   readonly context: readonly [string, string, string]
   readonly blob: string
   readonly rs: readonly string[]
@@ -107,7 +107,10 @@ export function checkField({ name, type }: Field, value: FieldValue): bigint | s
   return integer
 }
 
-/** `abi.encode(field, field, …)` in hex: one word per field, as none of them is dynamic. */
+/**
+ * `abi.encode(field, field, …)` in hex. Each field takes one word, because no field has a dynamic
+ * type.
+ */
 export function encodeBlob(
   fields: readonly Field[],
   values: Readonly<Record<string, FieldValue>>,

@@ -11,23 +11,31 @@ import {
 } from 'sluice/core'
 import type { HTTPAnswer } from 'sluice/internal'
 
-/** An answer that replaces the real one. */
+/** An answer that the engine sends instead of the real answer. */
 export interface Failure {
-  /** HTTP status, 200 to 599: a success with a wrong body is a failure too. */
+  /**
+   * The HTTP status, 200 to 599. A 2xx status is allowed, because a success with a wrong body is
+   * also a failure.
+   */
   readonly status: number
   /** How many requests or upgrades get this answer. @default 1 */
   readonly times?: number
-  /** The method it is for; HEAD is how origins are discovered. @default every method */
+  /**
+   * The HTTP method that the failure applies to. Clients discover origins with HEAD. @default every
+   * method
+   */
   readonly method?: string
-  /** The start of the paths (with query) it is for. @default every path */
+  /**
+   * The failure applies to requests whose path and query start with this text. @default every path
+   */
   readonly path?: string
-  /** The value of the header Retry-After: seconds, a date, or anything else. */
+  /** The value of the `Retry-After` header: seconds, a date, or any other text. */
   readonly retryAfter?: number | string
   /** The body, sent unchanged. @default a JSON object with a message */
   readonly body?: string | Uint8Array
   /** Further headers; they override the engine's own. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Milliseconds before the answer. @default 0 */
+  /** Milliseconds to wait before the answer. @default 0 */
   readonly delayMs?: number
 }
 
@@ -70,7 +78,7 @@ interface ActiveFailure {
   left: number
 }
 
-/** The faults of a listener's answers: at first there are none. */
+/** The faults of a listener's answers. At first, no fault is set. */
 export class Faults {
   readonly #outer: Faults | undefined
   readonly #failures = new Set<ActiveFailure>()
@@ -79,7 +87,7 @@ export class Faults {
   #unanswered: (() => void)[] = []
   #isBlackhole = false
 
-  /** Failures of `outer` apply after its own. */
+  /** Failures of `outer` apply to requests that match no failure of this instance. */
   constructor(outer?: Faults) {
     this.#outer = outer
   }
@@ -91,12 +99,12 @@ export class Faults {
     return () => void this.#failures.delete(entry)
   }
 
-  /** Answers the next `times` upgrades with a status; undefined ends it. */
+  /** Answers the next `times` upgrades with a status. `undefined` ends this. */
   refuse(status: number | undefined, times: number = Number.POSITIVE_INFINITY): void {
     this.#refusal = status === undefined ? undefined : activate('refuse', { status, times })
   }
 
-  /** While on, nothing is answered. */
+  /** While on, the listener answers nothing. */
   blackhole(on: boolean): void {
     this.#isBlackhole = on
     if (on) return
@@ -105,7 +113,10 @@ export class Faults {
     for (const resume of waiting) resume()
   }
 
-  /** Calls back at once, or when the blackhole ends; never if the socket is closed by then. */
+  /**
+   * Calls back at once, or when the blackhole ends. If the socket has closed by then, it never
+   * calls back.
+   */
   whenReachable(socket: Duplex, callback: () => void): void {
     if (socket.destroyed) return
     if (this.#isBlackhole) this.#unanswered.push(() => this.whenReachable(socket, callback))
@@ -113,7 +124,8 @@ export class Faults {
   }
 
   /**
-   * Calls back for a request or an upgrade, with the failure to answer it with, if there is one.
+   * Finds the failure that is due for a request or an upgrade. Calls back with its answer, or with
+   * undefined if no failure is due.
    */
   intercept(
     request: IncomingMessage,
@@ -133,7 +145,7 @@ export class Faults {
     })
   }
 
-  /** Removes every failure and every delayed request. */
+  /** Removes every failure, and drops every delayed or unanswered request. */
   clear(): void {
     this.#failures.clear()
     this.#refusal = undefined
@@ -142,7 +154,7 @@ export class Faults {
     this.#unanswered = []
   }
 
-  /** Uses up the failure for a request or an upgrade. */
+  /** Returns the failure that is due for a request or an upgrade, and counts its use. */
   #nextFailure(request: IncomingMessage, isUpgrade: boolean): CheckedFailure | undefined {
     const { method, url = '' } = request
     if (isUpgrade && this.#refusal !== undefined) {

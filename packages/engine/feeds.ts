@@ -10,14 +10,14 @@ import {
 import { feedVersion, isFeedID } from 'sluice/report'
 import { checkField, type Field, type FieldValue, reportSchema, type Resolution } from './encode.js'
 
-/** Fields of a report by name, as its version names them. */
+/** The values of a report's fields, by the field names of its version. */
 export type ReportFields = Readonly<Record<string, FieldValue>>
 
 /** A feed to publish. */
 export interface FeedSpec {
   /**
-   * `0x` and 64 hex digits; the first is the time unit (0 seconds, 1 milliseconds), the next three
-   * the version.
+   * `0x` and 64 hex digits. The first digit is the time unit: 0 for seconds, 1 for milliseconds.
+   * The next three digits are the version.
    */
   readonly feedID: string
   /**
@@ -26,20 +26,20 @@ export interface FeedSpec {
    */
   readonly intervalMs?: number
   /**
-   * Values of the first report; prices move on from them, constant fields stay. @default plausible
-   * values that depend on the seed
+   * Values of the first report. Prices move on from these values in later reports; constant fields
+   * keep them. @default plausible values that depend on the seed
    */
   readonly fields?: ReportFields
   /**
-   * Whether the credentials may read this feed; if not, requests get 401, as for an unknown feed.
-   * @default true
+   * Whether the credentials may read this feed. If not, requests for the feed get 401, as for an
+   * unknown feed. @default true
    */
   readonly entitled?: boolean
 }
 
 /** A checked feed. */
 export interface Feed {
-  /** Lower-case. */
+  /** The feed's id, in lower case. */
   readonly feedID: string
   readonly version: number
   readonly resolution: Resolution
@@ -61,8 +61,8 @@ const price = (units: bigint): ReportFields => ({ price: units * e18 })
 
 /** The default feeds: every version from V2 to V14, V3 first, and both time resolutions. */
 export const defaultFeeds: readonly FeedSpec[] = [
-  // V3, with the ids of the service's test network for ETH, BTC, LINK, SOL, XRP and HYPE against
-  // USD.
+  // Feeds of V3. Their ids are those of the service's test network for ETH, BTC, LINK, SOL, XRP and
+  // HYPE against USD.
   feed('0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', price(3_850n)),
   feed('0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439', price(104_000n)),
   feed('0x00036fe43f87884450b4c7e093cd5ed99cac6640d8c2000e6afc02c8838d0265', price(18n)),
@@ -71,7 +71,7 @@ export const defaultFeeds: readonly FeedSpec[] = [
     price: (5n * e18) / 2n,
   }),
   feed('0x0003cbac760d50c462267f3127374f5fa039eb971dd4a58a2b4f2b664769f8ea', price(42n)),
-  // V4, with the service's id for EUR/USD; the other ids are invented.
+  // A feed of V4, with the service's id for EUR/USD. The ids of the other versions are invented.
   feed('0x0004b9905d8337c34e00f8dbe31619428bac5c3937e73e6af75c71780f1770ce', {
     price: 1_137_900_000_000_000_000n,
   }),
@@ -86,10 +86,10 @@ export const defaultFeeds: readonly FeedSpec[] = [
   feed('0x000c91a7f4e2d3b5608c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f60'),
   feed('0x000d3c58b1a9e7f2406d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b'),
   feed('0x000e7f20d4c5b6a3981e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e', {
-    // Below zero, as crude oil was in April 2020.
+    // A price below zero, such as crude oil had in April 2020.
     midPrice: -37_630_000_000_000_000_000n,
   }),
-  // In milliseconds.
+  // Feeds whose times are in milliseconds.
   feed('0x10035a7b9c1d3e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7', price(3_850n)),
   feed('0x10082b4d6f8091a3c5e7f9081a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d'),
 ]
@@ -98,7 +98,7 @@ function feed(feedID: string, fields?: ReportFields): FeedSpec {
   return fields === undefined ? { feedID } : { feedID, fields }
 }
 
-/** The version and the resolution in a feed id. */
+/** Reads the version and the resolution from a feed id. */
 export function readFeedID(feedID: string): {
   version: number
   resolution: Resolution | undefined
@@ -137,7 +137,7 @@ export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): F
   return { feedID, version, resolution, intervalMs, entitled: spec.entitled, start }
 }
 
-/** The field of that name, other than the feed id. */
+/** Finds a field of a report by its name, except the feed id. Throws if there is no such field. */
 export function findField(schema: readonly Field[], name: string, feedID: string): Field {
   const fields = schema.slice(1)
   const field = fields.find(field => field.name === name)

@@ -6,53 +6,55 @@ import { seededRandom } from './random.js'
 import type { Frame } from './streams.js'
 
 /**
- * The faults of an origin's reports, applied in the order drop, forge, corrupt, duplicate, reorder,
- * lag, delay.
+ * The faults of an origin's reports. They are applied in this order: drop, forge, corrupt,
+ * duplicate, reorder, lag, delay.
  */
 export interface FrameFaultSettings {
-  /** Delays reports by `ms`, in their order; 0 ends it and sends the delayed ones. */
+  /**
+   * Delays reports by `ms` and keeps their order. 0 ends the delay and sends the delayed reports.
+   */
   delay(ms: number): void
-  /** Drops this share of reports, 0 to 1, or those the function picks. */
+  /** Drops this share of reports, 0 to 1, or every report for which the function returns true. */
   drop(rate: number | ((report: PublishedReport) => boolean)): void
   /** Sends this share of reports, 0 to 1, twice. */
   duplicate(rate: number): void
   /**
-   * Sends reports in another order, none more than `depth` places from its own; 0 ends it and sends
-   * the buffered ones.
+   * Sends reports out of order. No report moves by more than `depth` places. 0 ends this and sends
+   * the buffered reports.
    */
   reorder(depth: number): void
   /**
-   * Sends each report once so many later ones of its feed were published; 0 ends it and sends those
-   * that wait.
+   * Holds each report back until this many later reports of its feed were published. 0 ends this
+   * and sends the waiting reports.
    */
   lag(reports: number): void
   /**
-   * Forges this share of reports, 0 to 1, or all; undefined ends it. A forged report is no
-   * delivery.
+   * Forges this share of reports, 0 to 1; by default, all reports. `undefined` ends this. A forged
+   * report is not recorded as a delivery.
    */
   forge(how: Forgery | undefined, rate?: number): void
   /**
-   * Changes one to four neighbouring bytes of this share of reports, 0 to 1; the WebSocket frames
+   * Changes one to four neighbouring bytes in this share of reports, 0 to 1. The WebSocket frames
    * stay valid.
    */
   corrupt(rate: number): void
 }
 
-/** The frame of a report. */
+/** Makes the frame of a report. */
 export function frameOf(report: PublishedReport): Frame {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
   const envelope = { feedID, fullReport, validFromTimestamp, observationsTimestamp }
   return { data: Buffer.from(JSON.stringify({ report: envelope })), feedID, report }
 }
 
-/** The most neighbouring bytes of a report that are changed. */
+/** How many neighbouring bytes of a report `corrupt` changes at most. */
 const maxCorruptBytes = 4
 
 function checkRate(method: string, rate: number): number {
   return checkNumber(`${method}: rate`, rate, { min: 0, max: 1 })
 }
 
-/** A copy with one to four neighbouring bytes changed. */
+/** Returns a copy in which one to four neighbouring bytes are changed. */
 function corrupted(data: string | Uint8Array, random: () => number): Uint8Array {
   const bytes = Buffer.from(data)
   const count = 1 + Math.floor(random() * maxCorruptBytes)
@@ -62,7 +64,7 @@ function corrupted(data: string | Uint8Array, random: () => number): Uint8Array 
   return bytes
 }
 
-/** Sends frames after a delay, in their order. */
+/** Creates a stage that sends frames after a delay and keeps their order. */
 function createDelayLine(out: (frame: Frame) => void) {
   const delayed: { readonly frame: Frame; readonly since: number }[] = []
   let delayMs = 0
@@ -100,7 +102,9 @@ function createDelayLine(out: (frame: Frame) => void) {
   }
 }
 
-/** Sends each frame when so many of its feed have come after it. */
+/**
+ * Creates a stage that sends a frame after a set number of later frames of its feed have arrived.
+ */
 function createLag(out: (frame: Frame) => void) {
   const byFeed = new Map<string | undefined, Frame[]>()
   let behind = 0
@@ -126,12 +130,15 @@ function createLag(out: (frame: Frame) => void) {
   }
 }
 
-/** Sends frames in random order. */
+/** Creates a stage that sends frames in random order. */
 function createShuffler(random: () => number, out: (frame: Frame) => void) {
   const buffered: { readonly frame: Frame; overtaken: number }[] = []
   let depth = 0
 
-  /** Sends random frames, but the oldest once `depth` others have overtaken it. */
+  /**
+   * Sends random frames until only `depth` frames are left. If `depth` frames have overtaken the
+   * oldest frame, it sends the oldest frame instead.
+   */
   function sendExcess(): void {
     while (buffered.length > depth) {
       const isOverdue = (buffered[0]?.overtaken ?? 0) >= depth
@@ -156,7 +163,7 @@ function createShuffler(random: () => number, out: (frame: Frame) => void) {
   }
 }
 
-/** Sends the reports of an origin with faults: at first without any. */
+/** Sends the reports of an origin with the faults that are set. At first, no fault is set. */
 export class FrameFaults {
   readonly settings: FrameFaultSettings = {
     drop: rate => {
@@ -198,7 +205,7 @@ export class FrameFaults {
     this.#shuffler = createShuffler(this.#random('reorder'), this.#lag.send)
   }
 
-  /** Sends the frame of a report. */
+  /** Sends the frame of a report, with the faults that apply. */
   send(frame: Frame): void {
     const { report, feedID } = frame
     if (report === undefined || this.#isDropped?.(report)) return
@@ -227,7 +234,7 @@ export class FrameFaults {
     return { ...frameOf({ ...report, fullReport }), report: undefined }
   }
 
-  /** The random numbers of a fault, from the seed and the origin's id. */
+  /** The random numbers of a fault. They depend only on the fault, the seed and the origin's id. */
   #random(fault: string): () => number {
     const known = this.#randoms.get(fault)
     const random =

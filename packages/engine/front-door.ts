@@ -7,14 +7,17 @@ import { type Handlers, host } from './listener.js'
 import type { Origin } from './origin.js'
 import { Service } from './service.js'
 
-/** A load balancer answers with a page of its own, not with the service's JSON. */
+/**
+ * The answer for a dead origin. Like a real load balancer, the front door sends an HTML page and
+ * not the service's JSON.
+ */
 const badGateway: HTTPAnswer = {
   status: 502,
   headers: { 'content-type': 'text/html' },
   body: '<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>',
 }
 
-/** The bytes of a request's first line and headers. */
+/** The text of a request's first line and headers, to forward it to an origin. */
 function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`
   for (let i = 0; i < rawHeaders.length; i += 2)
@@ -22,11 +25,14 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
   return `${head}\r\n`
 }
 
-/** Pipes one way. A reset or an early close of `from` closes `to` likewise. */
+/**
+ * Pipes bytes from one socket to another. If `from` is reset or closes early, `to` is closed in the
+ * same way.
+ */
 function pipe(from: Socket, to: Socket): void {
   from.pipe(to)
   from.once('close', function onClose(hadError) {
-    // After a proper end, the pipe ends the other side behind the last bytes.
+    // After a proper end of `from`, the pipe itself ends `to`, behind the last bytes.
     if (to.destroyed || (!hadError && from.readableEnded)) return
     if (hadError) to.resetAndDestroy()
     else to.destroy()
@@ -34,11 +40,12 @@ function pipe(from: Socket, to: Socket): void {
 }
 
 /**
- * The load balancer in front of the origins: it answers REST and connects upgrades to the origins.
+ * The load balancer in front of the origins. It answers REST requests and forwards upgrades to the
+ * origins.
  */
 export class FrontDoor {
   readonly handlers: Handlers
-  /** While true, upgrades that name a dead origin go to another origin. */
+  /** While true, upgrades that name a dead origin go to a live origin. */
   isRerouting = false
   readonly #origins: readonly Origin[]
   readonly #listedOrigins: ReadonlySet<string>
@@ -69,7 +76,9 @@ export class FrontDoor {
     return this.isRerouting ? this.#anyLive() : undefined
   }
 
-  /** The next live origin, round robin; those on the list come before the others. */
+  /**
+   * The next live origin, round robin. If any listed origin is live, only listed origins are used.
+   */
   #anyLive(): Origin | undefined {
     const live = this.#origins.filter(origin => origin.listener.isOpen)
     const listed = live.filter(({ id }) => this.#listedOrigins.has(id))

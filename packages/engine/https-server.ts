@@ -13,13 +13,13 @@ export type HTTPSHandler = (
 /** The options of `startHTTPSServer`. */
 export interface HTTPSServerOptions {
   /**
-   * Answers the requests. An error it throws becomes a 500 with the error's message. @default 200
-   * and "ok"
+   * Answers the requests. If the handler throws an error, the answer is a 500 with the error's
+   * message. @default 200 and "ok"
    */
   readonly handler?: HTTPSHandler
   /**
-   * The host names and addresses of its certificate; it listens on loopback whatever they are.
-   * @default localhost, 127.0.0.1 and ::1
+   * The host names and addresses in the server's certificate. The server always listens on
+   * loopback, regardless of this option. @default localhost, 127.0.0.1 and ::1
    */
   readonly hosts?: readonly string[]
 }
@@ -30,17 +30,17 @@ export interface HTTPSServer {
   readonly url: string
   /** The port that it listens on. */
   readonly port: number
-  /** The certificate of the authority that issued the server's own, in PEM. */
+  /** The certificate of the authority that issued the server's certificate, in PEM. */
   readonly ca: string
-  /** Ends every connection, and the server. */
+  /** Closes every connection and the server. */
   close(): Promise<void>
 }
 
 const ATTEMPTS = 20
 
 /**
- * Starts an HTTPS server on loopback, with a certificate from an authority of its own: a real
- * server for tests.
+ * Starts a real HTTPS server on loopback, for tests. A new certificate authority issues its
+ * certificate.
  *
  * @example
  * const { url, ca, close } = await startHTTPSServer({
@@ -61,7 +61,7 @@ export async function startHTTPSServer(options?: HTTPSServerOptions): Promise<HT
   for (let attempt = 1; ; attempt++) {
     const first = new Listener(0, createHTTPSServer)
     await first.open()
-    // localhost is either address, depending on the machine.
+    // Both addresses use the same port: depending on the machine, localhost is 127.0.0.1 or ::1.
     const second = new Listener(first.port, createHTTPSServer, '::1')
     try {
       await second.open().catch(ignoreMissingIPv6)

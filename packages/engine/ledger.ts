@@ -9,13 +9,16 @@ export interface PublishedReport extends SignedReport {
   readonly streamed: boolean
   /** Whether REST answers with it. */
   readonly stored: boolean
-  /** Milliseconds from its publication until REST answers with it, where it does. */
+  /**
+   * Milliseconds from its publication until REST answers with it. Without effect if `stored` is
+   * false.
+   */
   readonly storedAfterMs: number
 }
 
 /**
- * A report's frame, written unchanged to an open stream; the engine can't know whether the client
- * has read it.
+ * Records that a report's frame was written unchanged to an open stream. The engine can't know
+ * whether the client has read the frame.
  */
 export interface Delivery {
   /** The origin's id. */
@@ -27,13 +30,13 @@ export interface Delivery {
 }
 
 interface FeedReports {
-  /** In the order of publication. */
+  /** All retained reports of the feed, in the order of publication. */
   readonly published: PublishedReport[]
-  /** Ascending by observations. */
+  /** The reports that REST answers with, ascending by `observationsTimestamp`. */
   readonly stored: PublishedReport[]
 }
 
-/** The first index whose report was observed at or after the time. */
+/** The index of the first report that was observed at or after the time. */
 function firstFrom(reports: readonly PublishedReport[], time: number): number {
   let low = 0
   let high = reports.length
@@ -46,7 +49,8 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
 }
 
 /**
- * Every published report in order, the stored ones by feed and time, and the deliveries of each.
+ * All retained reports in order, the stored reports by feed and time, and the deliveries of each
+ * report.
  */
 export class Ledger {
   readonly #retain: number
@@ -58,8 +62,8 @@ export class Ledger {
   streams = 0
 
   /**
-   * Retains the latest `retain` reports of each feed. A report that is stored later than `now` is
-   * not there yet.
+   * Retains the latest `retain` reports of each feed. A report that is stored only after `now()` is
+   * not found yet.
    */
   constructor({ retain, now }: { readonly retain: number; readonly now: () => number }) {
     this.#retain = retain
@@ -82,7 +86,7 @@ export class Ledger {
     return [...this.#all]
   }
 
-  /** The stored report with the latest observations. */
+  /** The feed's stored report with the latest observations. */
   latest(feedID: string): PublishedReport | undefined {
     return this.#reportsOf(feedID).stored.findLast(this.#isThere)
   }
@@ -133,7 +137,7 @@ export class Ledger {
     publishedAt + storedAfterMs <= this.#now()
 }
 
-/** One request or upgrade, without its authorization headers. */
+/** The record of one request or upgrade, without its authorization headers. */
 export interface RequestRecord {
   /** Upper case: `GET`. */
   readonly method: string

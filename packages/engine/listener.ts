@@ -14,8 +14,8 @@ export interface Handlers {
 export const host: string = '127.0.0.1'
 
 /**
- * Milliseconds for which a port is tried again: while it is closed, the system may give it to an
- * outgoing connection.
+ * Milliseconds for which reopening a port is retried. While the port was closed, the system may
+ * have given it to an outgoing connection.
  */
 const reopenForMs = 5_000
 const reopenEveryMs = 50
@@ -27,7 +27,9 @@ interface Running {
 
 /** A port that can be closed and opened again. */
 export class Listener {
-  /** Known after the first opening, and the same after each further one. */
+  /**
+   * The port number. It is known after the first opening. Every later opening uses the same port.
+   */
   port: number
   readonly #createServer: () => Server
   readonly #address: string
@@ -36,7 +38,7 @@ export class Listener {
   #running: Running | undefined
   #closed: Promise<void> = Promise.resolve()
 
-  /** Each opening creates a server. Port 0 is any free one. */
+  /** Each opening creates a new server. Port 0 picks any free port. */
   constructor(port: number, createServer: () => Server, address: string = host) {
     this.port = port
     this.#createServer = createServer
@@ -107,12 +109,12 @@ function listen(server: Server, port: number, address: string): Promise<void> {
   })
 }
 
-/** A listener for HTTP. */
+/** Creates a listener for HTTP. */
 export function createHTTPListener(port: number, handlers: Handlers, address?: string): Listener {
   function createHTTPServer(): Server {
     const server = createServer(handlers.request)
-    // Longer than clients keep idle connections open, so that no connection is closed while a
-    // client uses it.
+    // Longer than clients keep idle connections open. So the server never closes a connection just
+    // when a client uses it.
     server.keepAliveTimeout = 65_000
     server.headersTimeout = 70_000
     server.on('upgrade', handlers.upgrade)

@@ -5,18 +5,18 @@ import { encodeFullReport, type SignedParts, word } from './encode.js'
 import { checkFaulty, checkNodes, type Settings } from './options.js'
 import { seededBytes } from './random.js'
 
-/** secp256k1 for signers. Every implementation is deterministic (RFC 6979). */
+/** The secp256k1 operations of signers. Every implementation is deterministic (RFC 6979). */
 export interface Curve {
   /** The uncompressed public key of a secret key. */
   publicKey(key: Uint8Array): Uint8Array
   /**
-   * `rs` is r and s, 32 bytes each, s in the lower half; `recovery` says which of the points with
-   * this r: 0 or 1.
+   * `rs` is r and then s, 32 bytes each. s is in the lower half of its range. `recovery`, 0 or 1,
+   * says which of the two points with this r is meant.
    */
   sign(hash: Uint8Array, key: Uint8Array): { rs: Uint8Array; recovery: number }
 }
 
-/** The used part of the native package. */
+/** The functions of the native package that are used here. */
 interface Native {
   publicKeyCreate(key: Uint8Array, isCompressed: boolean): Uint8Array
   ecdsaSign(hash: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number }
@@ -31,7 +31,8 @@ const portable: Curve = {
 }
 
 /**
- * libsecp256k1 if it is installed, which signs ten times as fast as the portable implementation.
+ * Loads libsecp256k1 if it is installed; otherwise, returns the portable implementation.
+ * libsecp256k1 signs ten times as fast.
  */
 export async function loadCurve(): Promise<Curve> {
   try {
@@ -44,7 +45,8 @@ export async function loadCurve(): Promise<Curve> {
         return { rs: signature, recovery: recid }
       },
     }
-    // It accepts arrays of its own realm only, and a test may run in another.
+    // This call throws if a test runs in another realm: the package accepts only arrays of its own
+    // realm.
     curve.sign(new Uint8Array(32).fill(1), new Uint8Array(32).fill(1))
     return curve
   } catch {
@@ -54,9 +56,9 @@ export async function loadCurve(): Promise<Curve> {
 
 /** A set of signers. */
 export interface SignerSet {
-  /** 32 bytes in hex with `0x`, the first word of every report this network signs. */
+  /** 32 bytes in hex with `0x`: the first word of every report that these signers sign. */
   readonly configDigest: string
-  /** How many signers may be faulty: a report carries f + 1 signatures. */
+  /** How many signers may be faulty. A report has f + 1 signatures. */
   readonly f: number
   /** Addresses of all signers, lower-case, with `0x`. */
   readonly signers: readonly string[]
@@ -76,13 +78,16 @@ export function reportDigest(blob: string, context: readonly string[]): Uint8Arr
   return keccak_256(Buffer.concat([hash, Buffer.from(context.join(''), 'hex')]))
 }
 
-/** A signer set with its keys. */
+/** A set of signers with their private keys. */
 export class Network {
   readonly set: SignerSet
   readonly #curve: Curve
   readonly #keys: readonly Uint8Array[]
 
-  /** Makes signers and their config digest from the seed; each generation has others. */
+  /**
+   * Makes signers and their config digest from the seed. Each generation has different signers and
+   * another digest.
+   */
   constructor(curve: Curve, seed: number, nodes: number, f: number, generation = 0) {
     const which = generation === 0 ? '' : ` of generation ${generation}`
     const keys = Array.from({ length: nodes }, (_, i) => seededBytes(seed, `signer ${i}${which}`))
@@ -95,12 +100,12 @@ export class Network {
   }
 
   /**
-   * Signs a report blob (hex) and returns the full report, by default under the network's own
-   * digest (hex). Equal arguments give equal bytes (RFC 6979).
+   * Signs a report blob (hex) and returns the full report. By default, it uses the network's own
+   * config digest (hex). Equal arguments give equal bytes (RFC 6979).
    */
   sign(blob: string, seqNr: number, configDigest: string = this.set.configDigest.slice(2)): string {
-    // Epoch and round, the last five bytes of this word, are the sequence number divided by 256 and
-    // its remainder.
+    // The last five bytes of the second word are the epoch and the round: the sequence number
+    // divided by 256, and the remainder.
     const context = [configDigest, word(seqNr), word((donID << 32n) | 1n)] as const
     const hash = reportDigest(blob, context)
     const rs: string[] = []
@@ -118,14 +123,14 @@ export class Network {
   }
 }
 
-/** Other numbers of signers for `rotate`. */
+/** The numbers of signers after `rotate`. */
 export interface RotateOptions {
   /**
    * How many signers the new configuration has. @default as many as before; 3f + 1 where `f` is
    * given
    */
   readonly nodes?: number
-  /** How many of them may be faulty. @default as many as before */
+  /** How many of the signers may be faulty. @default as many as before */
   readonly f?: number
 }
 
@@ -156,7 +161,7 @@ export class RotatingNetwork {
     return this.#networks.at(-1) as Network
   }
 
-  /** Signs with these signers, or the current ones. */
+  /** Signs with the given signers; by default, with the current signers. */
   sign(blob: string, seqNr: number, { configDigest }: SignerSet = this.#current.set): string {
     const network = this.#networks.find(({ set }) => set.configDigest === configDigest)
     if (network === undefined)
@@ -176,10 +181,16 @@ export class RotatingNetwork {
 }
 
 /**
- * How a report is forged: a bit of a `signature` is changed; others sign under the network's digest
- * (`signer`) or under one of their own (`digest`); it has `few` signatures, only f of them, or one
- * `repeated`; a signature is replaced by its mirror image (`high-s`) or has a recovery id of 4
- * (`v`); the epoch (`context`) or the last field (`value`) was changed after it was signed.
+ * How a report is forged:
+ * - `signature`: a bit of one signature is changed.
+ * - `signer`: other signers sign it, under the network's digest.
+ * - `digest`: other signers sign it, under their own digest.
+ * - `few`: it has only f signatures.
+ * - `repeated`: it has one signature several times.
+ * - `high-s`: one signature is replaced by its mirror image.
+ * - `v`: one signature has a recovery id of 4.
+ * - `context`: the epoch was changed after signing.
+ * - `value`: the last field was changed after signing.
  */
 export type Forgery = (typeof forgeries)[number]
 
@@ -215,9 +226,7 @@ function flipLastBit(hex: string): string {
   return hex.slice(0, -1) + (Number.parseInt(hex.slice(-1), 16) ^ 1).toString(16)
 }
 
-/**
- * Forges a signed report. The network of the forgers signs where the engine's own network does not.
- */
+/** Forges a signed report. For `signer` and `digest`, the forgers' own network signs the report. */
 export function forgeReport(fullReport: string, how: Forgery, forgers: Network): string {
   const parts = takeApart(fullReport)
   const { context, blob, rs, ss, vs } = parts

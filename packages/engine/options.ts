@@ -21,89 +21,90 @@ import type { RecordedReport } from './replay.js'
 /** The options of `startDataEngine`. Every option has a default. */
 export interface DataEngineOptions {
   /**
-   * The feeds, as ids or with details. @default one of every version V2 to V14, six of V3, two in
-   * milliseconds
+   * The feeds to publish, each as an id or with details. @default one of every version V2 to V14,
+   * six of V3, two in milliseconds
    */
   readonly feeds?: readonly (string | FeedSpec)[]
   /**
-   * How many origins there are, named 001, 002, … Two or more have a port each; the engine's own is
-   * then that of a front door, which serves REST and forwards upgrades to them. @default 1
+   * How many origins the engine has. Their ids are 001, 002, … If there are two or more, each
+   * origin has its own port. The engine's port then belongs to a front door, which serves REST and
+   * forwards upgrades to the origins. @default 1
    */
   readonly origins?: number
   /**
    * Milliseconds between two reports of a feed; 0 disables automatic publishing. No two reports of
-   * a feed share a time, so a feed in seconds publishes at most once a second; `runAhead` lifts
-   * that. @default 1000
+   * a feed share a time, so a feed in seconds publishes at most once a second. `runAhead` lifts
+   * this limit. @default 1000
    */
   readonly intervalMs?: number
   /**
-   * Whether feeds publish at an interval below their own unit, each report dated one unit after the
-   * last: at `intervalMs: 100` a feed in seconds gets 9 s further ahead of the clock with every
-   * second. @default false
+   * Whether a feed may publish at an interval shorter than its time unit. Each report is then dated
+   * one unit after the last report, ahead of the clock. For example, a feed in seconds with
+   * `intervalMs: 100` gets 9 s further ahead every second. @default false
    */
   readonly runAhead?: boolean
   /**
-   * Seeds the signers, the config digest and the values: engines of equal seeds differ only in
-   * times. @default 1
+   * Seeds the signers, the config digest and the values. Two engines with the same seed differ only
+   * in times. @default 1
    */
   readonly seed?: number
   /** The accepted API key. @default a fixed UUID */
   readonly apiKey?: string
   /** The secret that signs requests. @default a fixed text */
   readonly userSecret?: string
-  /** The port, the same until the engine is closed; 0 is any free one. @default 0 */
+  /** The port. It stays the same until the engine is closed. 0 picks any free port. @default 0 */
   readonly port?: number
   /**
-   * The address to listen on: another than loopback makes the engine, and its fixed keys, reachable
-   * from elsewhere. The ports of several origins stay on 127.0.0.1, behind the front door. @default
-   * 127.0.0.1
+   * The IP address to listen on. With an address other than loopback, other machines can reach the
+   * engine, and its default credentials are public. If there are several origins, their ports stay
+   * on 127.0.0.1, behind the front door. @default 127.0.0.1
    */
   readonly host?: string
   /**
-   * How many reports every feed has at the start, one interval apart and ending before now.
-   * @default 10, or 0 in a replay
+   * How many past reports every feed has at the start. They are one interval apart, and the last
+   * report lies before now. @default 10, or 0 in a replay
    */
   readonly history?: number
   /** How many of the latest reports of each feed the ledger and REST retain. @default all */
   readonly retain?: number
   /**
-   * The limit of requests and upgrades in any second, per endpoint; more get 429 with Retry-After.
-   * @default no limit
+   * How many requests and upgrades an endpoint accepts in any second. Further requests get 429 with
+   * Retry-After. @default no limit
    */
   readonly rateLimit?: number
   /**
-   * The clock in ms, for timestamps, the Date header and the check of signatures; timers are real.
-   * @default Date.now
+   * The clock, in ms. It is used for timestamps, for the Date header and to check signatures.
+   * Timers always run in real time. @default Date.now
    */
   readonly now?: () => number
   /**
-   * Recorded reports to publish in place of made ones, or the path of an NDJSON file of them. They
-   * are published unchanged, in order, one per intervalMs over all feeds together. The feeds are
-   * those of the reports, so `feeds` can't be given. @default none
+   * Recorded reports, or the path of an NDJSON file of recorded reports. The engine publishes these
+   * instead of generated reports. It publishes them unchanged, in order, one per `intervalMs` over
+   * all feeds together. The engine's feeds are the feeds of these reports, so `feeds` can't be
+   * given. @default none
    */
   readonly replay?: readonly RecordedReport[] | string
   /** The number of signers, more than 3f and at most 31. @default 3f + 1 */
   readonly nodes?: number
-  /** How many signers may be faulty; f + 1 sign each report. @default 1 */
+  /** How many signers may be faulty. Each report is signed by f + 1 signers. @default 1 */
   readonly f?: number
   /** A stream is closed if its client leaves more bytes than this unread. @default 8 MiB */
   readonly maxBufferedBytes?: number
   /**
-   * Whether frames are compressed for clients that offer it; at hundreds of reports a second this
-   * is the largest cost.
-   * @default true
+   * Whether frames are compressed for clients that offer compression. At hundreds of reports a
+   * second, compression is the largest cost. @default true
    */
   readonly compression?: boolean
 }
 
 const limit = { min: 1, whole: true, infinite: true }
-/** The credentials are fixed, so that a test need not hand them on. */
+/** The default credentials. They are fixed, so that a test does not have to pass them on. */
 const credentials = {
   apiKey: '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
   userSecret: 'user-secret-of-the-local-data-engine',
 } as const
 
-/** The rule of the number of signers that may be faulty. */
+/** Checks the option `f`: how many signers may be faulty. */
 export const checkFaulty: Rule<number> = number({ min: 1, max: 10, whole: true })
 
 const schema = {
@@ -134,21 +135,24 @@ export interface Settings
   readonly originIDs: readonly string[]
 }
 
-/** Names are left out: they lead to several addresses. */
+/** Checks the option `host`. Host names are rejected, because a name can have several addresses. */
 function checkAddress(field: string, value: unknown): string {
   const address = checkText(field, value)
   if (isIP(address) !== 0) return address
   throw new ValidationError(`${field} must be an IP address, as 0.0.0.0`)
 }
 
-/** The rule of an API key. */
+/** Checks an API key. */
 export function checkAPIKey(field: string, value: unknown): string {
   const key = checkText(field, value)
   if (/^[\x21-\x7e]+$/.test(key)) return key
   throw new ValidationError(`${field} must be printable ASCII without spaces`)
 }
 
-/** Checks how many signers there are: more than three times as many as may be faulty. */
+/**
+ * Checks the number of signers. It must be more than three times the number of signers that may be
+ * faulty.
+ */
 export function checkNodes(nodes: number, faulty: number): number {
   return checkNumber('nodes', nodes, { min: 3 * faulty + 1, max: 31, whole: true })
 }
@@ -169,7 +173,10 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
   }
 }
 
-/** The feeds by id: the given ones, or those of a recording. */
+/**
+ * Returns the feeds by id: the feeds of a recording if there is one, otherwise the given or default
+ * feeds.
+ */
 export function checkFeeds(
   given: readonly (string | FeedSpec)[] | undefined,
   recording: readonly SignedReport[] | undefined,

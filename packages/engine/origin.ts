@@ -6,48 +6,58 @@ import { Service } from './service.js'
 import { type Frame, Streams } from './streams.js'
 
 /**
- * One origin of an engine, with its own listener and its own faults. They apply at once, to open
- * streams too, outlast `kill` and the engine's `stop`, and do not affect other origins. Faults of
- * frames are for reports: frames of `engine.send` are sent unchanged.
+ * One origin of an engine, with its own listener and its own faults. The faults apply at once, also
+ * to open streams. They outlast `kill` and the engine's `stop`, and do not affect other origins.
+ * Faults of frames apply only to reports: frames of `engine.send` are sent unchanged.
  */
 export interface EngineOrigin extends FrameFaultSettings {
-  /** `001` */
+  /** The origin's id, such as `001`. */
   readonly id: string
-  /** `ws://127.0.0.1:PORT` of this origin alone; the engine's own if there is only one origin. */
+  /**
+   * `ws://127.0.0.1:PORT` of this origin. If there is only one origin, this is the engine's own
+   * endpoint.
+   */
   readonly wsEndpoint: string
   /** How many of its streams are open. */
   readonly connections: number
   /**
-   * How many upgrades were for it, answered or not, including those the front door had for it while
-   * it was dead.
+   * How many upgrades were meant for this origin, answered or not. Upgrades that the front door got
+   * for it while it was dead also count.
    */
   readonly upgrades: number
   /**
-   * Kills the origin: nothing listens, connections are reset. Buffered and delayed reports are
-   * lost.
+   * Kills the origin: it stops listening, and its connections are reset. Buffered and delayed
+   * reports are lost.
    */
   kill(): Promise<void>
-  /** Restarts a killed origin on its port; if the engine is stopped, at its start. */
+  /**
+   * Restarts a killed origin on its port. If the engine is stopped, the origin restarts when the
+   * engine starts.
+   */
   restart(): Promise<void>
   /**
-   * While on, connections are accepted and stay open, and nothing is answered; afterwards,
-   * everything is.
+   * While on, the origin accepts connections and keeps them open, but answers nothing. When it is
+   * switched off, everything that waited is answered.
    */
   blackhole(on: boolean): void
   /**
-   * While on, the streams that are open now get nothing but answers to pings; those that open later
-   * get reports.
+   * While on, the streams that are open at this call get only answers to pings. Streams that open
+   * later get reports.
    */
   mute(on: boolean): void
-  /** Answers upgrades with a status, all or the next `times`; undefined ends it. */
+  /**
+   * Answers the next `times` upgrades with a status; without `times`, all upgrades. `undefined`
+   * ends this.
+   */
   refuse(status: number | undefined, times?: number): void
-  /** As the engine's, for the streams of this origin. */
+  /** Does the same as the engine's `disconnect`, but only for the streams of this origin. */
   disconnect(code?: number): number
   /**
-   * Removes it from the list of origins; streams stay, and upgrades that name it still reach it.
+   * Removes the origin from the list of origins. Its streams stay open, and upgrades that name it
+   * still reach it.
    */
   leave(): void
-  /** Puts it back on the list of origins. */
+  /** Puts the origin back on the list of origins. */
   join(): void
 }
 
@@ -56,18 +66,18 @@ export class Origin {
   readonly id: string
   readonly listener: Listener
   readonly streams: Streams
-  /** The public face. */
+  /** The origin's public API. */
   readonly handle: EngineOrigin
   readonly #faults: Faults
   readonly #frames: FrameFaults
   readonly #blackholes = new Set<'own' | 'engine'>()
-  /** How many upgrades were for it, also those that did not reach it. */
+  /** How many upgrades were meant for this origin, including upgrades that did not reach it. */
   upgrades = 0
   #isStarted = false
   #isKilled = false
   #isClosed = false
 
-  /** An origin that is not started. */
+  /** Creates an origin that is not started yet. */
   constructor(context: EngineContext, id: string, port: number, address?: string) {
     this.id = id
     this.#faults = new Faults(context.faults)
@@ -94,7 +104,10 @@ export class Origin {
     if (this.listener.isOpen) this.#frames.send(frame)
   }
 
-  /** The engine has a blackhole, and the origin has its own: it ends when both have ended. */
+  /**
+   * Switches the engine's blackhole or the origin's own blackhole. The origin answers again when
+   * both are off.
+   */
   blackhole(whose: 'own' | 'engine', on: boolean): void {
     if (on) this.#blackholes.add(whose)
     else this.#blackholes.delete(whose)
@@ -112,7 +125,7 @@ export class Origin {
     return this.#update()
   }
 
-  /** Ends it for good. */
+  /** Closes the origin for good. */
   close(): Promise<void> {
     this.#isClosed = true
     this.#faults.clear()

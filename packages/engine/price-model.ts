@@ -3,21 +3,21 @@ import type { Feed, ReportFields } from './feeds.js'
 import { seededRandom } from './random.js'
 
 /**
- * Makes the values of a feed's next report for a time in ms; the three head times are not among
- * them.
+ * Makes the field values of a feed's next report, for a time in ms. The three times in `headTimes`
+ * are not included.
  */
 export type PriceModel = (ms: number) => Record<string, FieldValue>
 
-/** The input of a model, for one report. */
+/** The input of a field's model, for one report. */
 interface Moment {
   readonly name: string
   readonly ms: number
   readonly random: () => number
   /** The feed's start values, as given. */
   readonly start: ReportFields
-  /** This field in the last report; undefined in the first. */
+  /** The field's value in the last report; undefined for the first report. */
   readonly last: FieldValue | undefined
-  /** The fields of this report so far. */
+  /** The fields of this report that are already made. */
   readonly made: Readonly<Record<string, FieldValue>>
 }
 
@@ -33,18 +33,21 @@ const seconds = (ms: number): bigint => BigInt(Math.floor(ms / 1000))
 const nanoseconds = (ms: number): bigint => BigInt(ms) * 1_000_000n
 const midnight = (ms: number): number => Math.floor(ms / dayMs) * dayMs
 
-/** A bell-shaped number within ±2; a sum, so that every JavaScript engine computes the same. */
+/**
+ * A random number within ±2 with a bell-shaped distribution. It is a sum, so that every JavaScript
+ * engine computes the same number.
+ */
 function bell(random: () => number): number {
   return random() + random() + random() + random() - 2
 }
 
-/** Some price from 5000 to 1 200 000 with all its 18 decimals: 73 to 80 bits. */
+/** A random price from 5000 to 1 200 000 that uses all 18 decimals: 73 to 80 bits. */
 function somePrice(random: () => number): bigint {
   const whole = BigInt(5000 + Math.floor(random() * 1_195_000))
   return whole * e18 + parts(random()) * e9 + parts(random())
 }
 
-/** Moves by at most twice the volatility per step, plus the drift. */
+/** A random walk. Per step, the relative change is at most twice the volatility, plus the drift. */
 function walk(volatility: number, from?: bigint, drift = 0): Model {
   return function walkOn({ random, last }) {
     if (last === undefined) return from ?? somePrice(random)
@@ -54,8 +57,8 @@ function walk(volatility: number, from?: bigint, drift = 0): Model {
 }
 
 /**
- * Stays above (1n) or below (-1n) another field; as far from it, in proportion, as in the start
- * values.
+ * Stays above (1n) or below (-1n) another field. The relative distance is that of the start values;
+ * without start values, it is random and small.
  */
 function beside(anchor: string, sign: 1n | -1n): Model {
   return function stayBeside({ name, random, start, made }) {
@@ -88,7 +91,7 @@ function weekdayOfMonth({ ms }: Moment): bigint {
   return BigInt(Math.ceil((new Date(ms).getUTCDate() * 5) / 7))
 }
 
-/** The month, 1 to 12, of another field in seconds. */
+/** The month, 1 to 12, of another field that is a time in seconds. */
 function monthOf(time: string): Model {
   return ({ made }) => BigInt(new Date(Number(made[time]) * 1000).getUTCMonth() + 1)
 }
@@ -96,13 +99,14 @@ function monthOf(time: string): Model {
 const open: Model = fixed(() => 2n)
 const none: Model = fixed(() => 0n)
 
-// In the order in which the fields are made: a model sees the fields before its own.
+// The fields are listed in the order in which they are made. A model sees the fields that are
+// listed before its own field.
 const models: Readonly<Record<number, Readonly<Record<string, Model>>>> = {
   2: { price: walk(0.0002) },
   3: { price: walk(0.0002), bid: below('price'), ask: above('price') },
   4: { price: walk(0.00005), marketStatus: open },
   5: {
-    // Below zero, as the rates of some currencies have been.
+    // A rate below zero, such as some currencies have had.
     rate: walk(0.0001, -5_312_604_118_273_905n),
     timestamp: ({ ms }) => seconds(ms),
     duration: fixed(() => 86_400n),
@@ -174,7 +178,10 @@ const fees: Readonly<Record<string, Model>> = {
   linkFee: walk(0.0002, 3_500_000_000_000_000n),
 }
 
-/** Makes the values of a feed over time, which depend only on the feed and the seed. */
+/**
+ * Creates the price model of a feed. Its values depend only on the feed, the seed and the times of
+ * the reports.
+ */
 export function createPriceModel(feed: Feed, seed: number): PriceModel {
   const random = seededRandom(seed, `walk ${feed.feedID}`)
   const recipe = Object.entries({ ...fees, ...models[feed.version] })

@@ -17,17 +17,23 @@ import type { Feed, ReportFields } from './feeds.js'
 import type { PublishedReport } from './ledger.js'
 import { type Forgery, forgeries, RotatingNetwork, type SignerSet } from './network.js'
 
-/** Where a report that is published by hand goes. */
+/** The options for a report that is published by hand. */
 export interface PublishOptions {
-  /** Whether subscribers get it; false is a report that the stream has missed. @default true */
+  /**
+   * Whether subscribers get it. `false` simulates a report that the stream has missed.
+   * @default true
+   */
   readonly streamed?: boolean
-  /** Whether REST answers with it; false is a report that the service has lost. @default true */
+  /**
+   * Whether REST answers with it. `false` simulates a report that the service has lost.
+   * @default true
+   */
   readonly stored?: boolean
-  /** Milliseconds after which REST answers with it, where it does. @default 0 */
+  /** Milliseconds after which REST answers with it, if `stored` is true. @default 0 */
   readonly storedAfterMs?: number
-  /** The signers of it, one of the engine's `networks`. @default the current ones */
+  /** The signers that sign it: one of the engine's `networks`. @default the current ones */
   readonly network?: SignerSet
-  /** Forges it, for the stream and for REST. @default no forgery */
+  /** Forges the report, for the stream and for REST. @default no forgery */
   readonly forged?: Forgery
 }
 
@@ -41,19 +47,20 @@ const schema = {
 
 type Publication = Checked<typeof schema>
 
-/** Work to repeat. */
+/** Work that a schedule repeats. */
 interface Task {
-  /** Milliseconds between two runs; a task of 0 never runs. */
+  /** Milliseconds between two runs. If it is 0, the task never runs. */
   readonly intervalMs: number
   /**
-   * Returns after how many ms to run again; longer than the interval means the next regular run.
+   * Runs the task. Returns the ms to wait before an extra run. 0, or a time not shorter than the
+   * interval, means no extra run.
    */
   readonly run: () => number
 }
 
 /**
- * A stopped schedule. Tasks of equal intervals are spread over it, so that no moment has all the
- * work.
+ * Creates a schedule that is not started yet. Tasks with equal intervals are spread over the
+ * interval, so that they do not all run at once.
  */
 function createSchedule(tasks: readonly Task[]) {
   const timers = new Set<NodeJS.Timeout>()
@@ -105,7 +112,10 @@ export class Publisher {
   readonly #schedule: ReturnType<typeof createSchedule>
   #replayed = 0
 
-  /** Replays the recording, or else makes reports; `stream` sends a report to subscribers. */
+  /**
+   * Replays the recording if there is one; otherwise, generates reports. `stream` sends a report to
+   * subscribers.
+   */
   constructor(
     context: EngineContext,
     recording: readonly SignedReport[] | undefined,
@@ -137,7 +147,7 @@ export class Publisher {
     return report
   }
 
-  /** Publishes the next recorded report; undefined if there is none left. */
+  /** Publishes the next recorded report. Returns undefined if no report is left. */
   replayNext(): PublishedReport | undefined {
     const recorded = this.#recording?.[this.#replayed]
     if (recorded === undefined) return undefined
@@ -154,7 +164,7 @@ export class Publisher {
     return 0
   }
 
-  /** Adds the reports that feeds have at the start to the ledger. */
+  /** Fills the ledger with the past reports that feeds have at the start. */
   async makeHistory(): Promise<void> {
     const { settings, feeds } = this.#context
     const start = settings.now()
@@ -169,7 +179,7 @@ export class Publisher {
     }
   }
 
-  /** Starts automatic publishing, if there is something to publish. */
+  /** Starts automatic publishing, if anything is left to publish. */
   start(): void {
     if (this.#recording === undefined || this.#replayed < this.#recording.length)
       this.#schedule.start()
@@ -206,8 +216,8 @@ export class Publisher {
   }
 
   /**
-   * Publishes a feed at its interval, but waits for the clock instead of dating a report ahead of
-   * it.
+   * The task that publishes a feed at its interval. Unless `runAhead` is set, it waits for the
+   * clock instead of dating a report ahead of the clock.
    */
   #taskOf({ feedID, intervalMs }: Feed): Task {
     const { feeds, settings } = this.#context
@@ -223,5 +233,5 @@ export class Publisher {
   }
 }
 
-/** How a report is published by itself. */
+/** The options of a report that is published automatically. */
 const usual: Publication = readOptions('publish', {}, schema)

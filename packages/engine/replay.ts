@@ -3,11 +3,11 @@ import { ValidationError } from 'sluice/core'
 import { isFeedID } from 'sluice/report'
 import type { SignedReport } from './chain.js'
 
-/** A report recorded elsewhere. Further properties are ignored. */
+/** A report that was recorded elsewhere. Other properties are ignored. */
 export interface RecordedReport {
-  /** Upper or lower case; published in lower case. */
+  /** The feed's id, in upper or lower case. It is published in lower case. */
   readonly feedID: string
-  /** Published unchanged. */
+  /** The signed report, in hex with `0x`. It is published unchanged. */
   readonly fullReport: string
   /** In the feed's unit. @default the time in the report itself */
   readonly validFromTimestamp?: number
@@ -15,7 +15,10 @@ export interface RecordedReport {
   readonly observationsTimestamp?: number
 }
 
-/** The times and the number in a signed report; undefined if it is none. */
+/**
+ * Reads the times and the sequence number in a signed report. Returns undefined if the text is not
+ * a signed report.
+ */
 function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullReport'> | undefined {
   if (!/^0x([0-9a-f]{2})*$/i.test(fullReport)) return undefined
   const wordAt = (byte: number): bigint | undefined => {
@@ -32,14 +35,14 @@ function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullRepo
   if (seqNr === undefined || validFrom === undefined || observations === undefined) return undefined
   if (validFrom > max || observations > max) return undefined
   return {
-    // The last five bytes: epoch and round.
+    // The last five bytes of the word are the epoch and the round.
     seqNr: Number(seqNr & 0xff_ffff_ffffn),
     validFromTimestamp: Number(validFrom),
     observationsTimestamp: Number(observations),
   }
 }
 
-/** Checks one recorded report; `where` names it in errors. */
+/** Checks one recorded report. In errors, `where` says which report is wrong. */
 function checkReport(recorded: unknown, where: string): SignedReport {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = (recorded ??
     {}) as Partial<RecordedReport>
@@ -47,7 +50,7 @@ function checkReport(recorded: unknown, where: string): SignedReport {
     throw new ValidationError(`replay: ${where}: feedID is 0x and 64 hex digits`)
   if (typeof fullReport !== 'string')
     throw new ValidationError(`replay: ${where}: fullReport is a string`)
-  // Version 1 has block numbers in place of these times.
+  // Reports of version 1 have block numbers instead of these times.
   const own = /^0x.001/.test(feedID) ? undefined : readReport(fullReport)
   const validFrom = validFromTimestamp ?? own?.validFromTimestamp
   const observations = observationsTimestamp ?? own?.observationsTimestamp

@@ -18,10 +18,14 @@ import type { Streams } from './streams.js'
 type Endpoint = (query: URLSearchParams) => HTTPAnswer
 
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
-/** A request with a longer body is rejected: no endpoint takes a body. */
+/**
+ * The longest body that is read. A request with a longer body is rejected; no endpoint needs a
+ * body.
+ */
 const maxBodyBytes = 65_536
-/** The reports of a page, unless the query says otherwise, and at most. */
+/** How many reports a page has if the query has no `limit`. */
 const defaultPage = 10
+/** How many reports a page has at most. */
 const maxPage = 10_000
 
 function parameter(query: URLSearchParams, name: string): string | undefined {
@@ -83,7 +87,7 @@ function checkMethod(request: IncomingMessage, allowed: string): void {
 }
 
 /**
- * Serves the requests and upgrades of a listener. It checks them in one order: path, method,
+ * Serves the requests and upgrades of a listener. It always checks in the same order: path, method,
  * authorization, rate limit, parameters.
  */
 export class Service {
@@ -96,7 +100,7 @@ export class Service {
   }
 
   readonly request: Handlers['request'] = (request, response) => {
-    // The request loses its socket when that is closed.
+    // Read the socket now: the request drops its socket when the socket closes.
     const { socket } = request
     const record = this.#record(request)
     const reply = (answer: HTTPAnswer): void =>
@@ -129,7 +133,7 @@ export class Service {
     })
   }
 
-  /** Answers an upgrade that opens no stream; the reason is for the log only. */
+  /** Rejects an upgrade with the given answer. The reason goes only to the request log. */
   rejectUpgrade(
     request: IncomingMessage,
     socket: Duplex,
@@ -142,7 +146,10 @@ export class Service {
     })
   }
 
-  /** Calls `open` for an upgrade, or answers it with a failure or the error that `open` throws. */
+  /**
+   * Calls `open` for an upgrade. If a failure is due, or `open` throws, it answers the upgrade with
+   * that failure or error.
+   */
   #upgrade(request: IncomingMessage, socket: Duplex, open: (record: OpenRecord) => void): void {
     const record = this.#record(request)
     this.#faults.intercept(request, true, failure => {
@@ -182,7 +189,10 @@ export class Service {
     return endpoint(query)
   }
 
-  /** The readable feeds of the parameter `feedIDs`, a comma list, without repetitions. */
+  /**
+   * The feeds in the parameter `feedIDs`, a list separated by commas, without duplicates. Throws if
+   * the credentials may not read one of the feeds.
+   */
   #feedIDs(query: URLSearchParams): string[] {
     const ids = required(query, 'feedIDs').split(',')
     const unique = new Set(ids.map(id => checkFeedID(id, 'feedIDs')))

@@ -7,13 +7,13 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import type { EngineContext } from './context.js'
 import type { PublishedReport } from './ledger.js'
 
-/** A message for streams. */
+/** A message to send to streams. */
 export interface Frame {
-  /** Text, or bytes for a binary frame. */
+  /** Text for a text frame, or bytes for a binary frame. */
   readonly data: string | Uint8Array
-  /** The feed whose subscribers get it; undefined for every stream. */
+  /** The message goes to the subscribers of this feed. If undefined, it goes to every stream. */
   readonly feedID: string | undefined
-  /** The report it holds unchanged. */
+  /** The report that the message contains unchanged; undefined if it contains none. */
   readonly report: PublishedReport | undefined
 }
 
@@ -22,19 +22,22 @@ interface Connection {
   readonly feedIDs: readonly string[]
   readonly stream: WebSocket
   readonly socket: Duplex
-  /** The reports to send when the blackhole ends. */
+  /** The reports written during the blackhole. Their deliveries are recorded when it ends. */
   unsent: PublishedReport[]
-  /** It has missed frames during a blackhole, and is closed at its end. */
+  /** True if the stream missed frames during a blackhole. It is closed when the blackhole ends. */
   hasOverflowed: boolean
   isMute: boolean
 }
 
-/** Clients send nothing on a stream. */
+/**
+ * The longest message accepted from a client. It is short, because clients send nothing on a
+ * stream.
+ */
 const maxIncomingBytes = 65_536
 
 /**
- * Checks the code of `disconnect`: one that a close frame can carry, or 1005 or 1006, which mean
- * that there was none.
+ * Checks the close code of `disconnect`. It must be a code that a close frame can carry, or 1005 or
+ * 1006. Those two mean that no code was received.
  */
 function checkCloseCode(code: number): void {
   const isValid = (code >= 1000 && code <= 1014 && code !== 1004) || (code >= 3000 && code <= 4999)
@@ -44,7 +47,7 @@ function checkCloseCode(code: number): void {
     )
 }
 
-// A stream notices the end of its socket a little later.
+// Both are checked, because a WebSocket notices the end of its socket a little later.
 const isOpen = ({ stream, socket }: Connection): boolean =>
   stream.readyState === stream.OPEN && !socket.destroyed
 
@@ -84,8 +87,8 @@ export class Streams {
   }
 
   /**
-   * Completes the handshake and returns the stream's number; undefined if the handshake was
-   * malformed and rejected.
+   * Completes the handshake and returns the stream's number. Returns undefined if the handshake was
+   * malformed; it has then been rejected.
    */
   accept(
     request: IncomingMessage,
@@ -112,7 +115,7 @@ export class Streams {
     return number
   }
 
-  /** Sends a frame to its subscribers. Returns how many there were. */
+  /** Sends a frame to its subscribers. Returns the number of subscribers. */
   send(frame: Frame): number {
     const { feedID } = frame
     const to = feedID === undefined ? this.#connections : this.#subscribers.get(feedID)
@@ -122,7 +125,8 @@ export class Streams {
   }
 
   /**
-   * Closes all streams with a close code, or resets their connections. Returns how many there were.
+   * Closes all streams with a close code. Without a code, it resets their connections. Returns the
+   * number of streams.
    */
   disconnect(code?: number): number {
     if (code !== undefined) checkCloseCode(code)
@@ -148,7 +152,7 @@ export class Streams {
     }
   }
 
-  /** While on, the streams that are open now get no frames. */
+  /** While on, the streams that are open at this call get no frames. */
   mute(on: boolean): void {
     for (const connection of this.#connections) connection.isMute = on
   }

@@ -15,16 +15,19 @@ import { loadKeyValue } from './library.js'
 import { checkConnection, keepTrying } from './log.js'
 import { checkName } from './subjects.js'
 
-/** Where cursors are stored. */
+/** The options of `natsCursors`: where cursors are stored. */
 export interface NatsCursorsOptions {
   /**
-   * The bucket of the key-value store; it is created where it does not exist. @default
-   * 'sluice-cursors'
+   * The bucket of the key-value store. It is created if it does not exist.
+   * @default 'sluice-cursors'
    */
   readonly bucket?: string
-  /** The key: each stream needs one of its own. */
+  /** The key that cursors are stored under. Each stream needs its own key. */
   readonly key: string
-  /** Servers that each hold a copy of a bucket that is created, 1 to 5. @default 1 */
+  /**
+   * How many servers each hold a copy of the bucket, 1 to 5. Only used when the bucket is created.
+   * @default 1
+   */
   readonly replicas?: number
 }
 
@@ -37,22 +40,22 @@ const schema = {
 const decoder = new TextDecoder()
 /** Milliseconds that the store may take to answer. */
 const TIMEOUT = 4000
-/** Milliseconds for which the store is asked for cursors while it is away. */
+/** Milliseconds for which `load` is retried while the store does not answer. */
 const PATIENCE = 60_000
-/** Milliseconds between two of these requests. */
+/** Milliseconds between two attempts to load. */
 const RETRY_AFTER = 500
 
 /** The value of a key. */
 interface Saved {
-  /** The id of the store that loaded or saved last, and its process. */
+  /** The id and the process of the store that last loaded or saved. */
   readonly owner: { readonly store: string }
   readonly cursors: Readonly<Record<string, number>>
 }
 
 /**
  * Stores cursors in the key-value store of NATS, so that a worker that moves to another machine
- * goes on where it was. A key belongs to the stream that loaded it last: `load` takes it over, and
- * a save of the stream before it fails.
+ * resumes where it was. A key belongs to the stream that loaded it last. `load` takes the key over,
+ * so a later save by the previous owner fails.
  */
 export function natsCursors(connection: NatsConnection, given: NatsCursorsOptions): CursorStore {
   const { bucket, key, replicas } = readOptions('natsCursors', given, schema)
@@ -76,8 +79,8 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   }
 
   /**
-   * Reads the cursors, and makes them this store's: what the owner before saves from now on does
-   * not follow on that.
+   * Reads the cursors and makes this store their owner. It writes a new revision. A later save by
+   * the previous owner names an older revision, and so fails.
    */
   async function takeOver(): Promise<Saved['cursors']> {
     const store = await open()
@@ -94,7 +97,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
       if (!isAPIError(thrown, 'wrongRevision')) throw thrown
       const entry = await store.get(key)
       const found = readEntry(entry, place)?.owner as Partial<typeof owner> | undefined
-      // A save without an answer may have been stored all the same.
+      // A save that got no answer may still have been stored.
       if (entry === null || found?.store !== owner.store) throw takenOver(place, found)
       await put(store, cursors, entry.revision)
     }
@@ -103,7 +106,8 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   return {
     async load() {
       try {
-        // A stream that can't read its cursors begins with now, and loses what came before.
+        // Retried, because a stream that can't read its cursors begins at the present and loses
+        // earlier reports.
         return await keepTrying(takeOver, PATIENCE, RETRY_AFTER, thrown => {
           const isForGood = isStreamsError(thrown) && !thrown.isRetryable
           return isForGood || connection.isClosed()
@@ -123,7 +127,10 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   }
 }
 
-/** The value of a key; undefined if it has none. A value may also be cursors without an owner. */
+/**
+ * Reads the value of a key. Returns undefined if the key has no value. A value may also be cursors
+ * without an owner.
+ */
 function readEntry(entry: KvEntry | null, place: string): Partial<Saved> | undefined {
   if (entry === null || entry.operation !== 'PUT') return undefined
   const text = decoder.decode(entry.value)
@@ -152,7 +159,8 @@ async function openBucket(
   replicas: number,
 ): Promise<KV> {
   const { Kvm } = await loadKeyValue()
-  // Only the leader knows the newest revision, which a save has to name.
+  // A save must name the newest revision, and only the leader is sure to know it. So direct reads
+  // are off.
   const options = { timeout: TIMEOUT, replicas, history: 1, allow_direct: false }
   return new Kvm(connection as never).create(bucket, options)
 }

@@ -6,19 +6,19 @@ import { loadTransport } from './library.js'
 import { ReportLog } from './log.js'
 import { againSubject, checkName, checkPrefix, deadSubject, feedPart } from './subjects.js'
 
-/** Why a report of a queue became a dead letter: what the header `Sluice-Reason` says. */
+/** Why a report of a queue became a dead letter: the value of the header `Sluice-Reason`. */
 export type DeadReason = 'deliveries' | 'signature' | 'no-report'
 
-/** Which dead letters. */
+/** Selects dead letters by queue and log. */
 export interface DeadLetterOptions {
-  /** The queue. */
+  /** The name of the queue. */
   readonly queue: string
   /**
-   * The stream of JetStream that a relay fills; dead letters are in one of its own, `STREAM-DEAD`.
+   * The JetStream stream that a relay fills. Dead letters are in a separate stream, `STREAM-DEAD`.
    * @default 'SLUICE'
    */
   readonly stream?: string
-  /** The beginning of its subjects. @default 'sluice' */
+  /** The prefix of the stream's subjects. @default 'sluice' */
   readonly prefix?: string
 }
 
@@ -28,39 +28,41 @@ const schema = {
   prefix: optional(checkPrefix),
 } satisfies Schema<DeadLetterOptions>
 
-/** A message of a queue that was given up. */
+/** A message that a queue no longer delivers. */
 export interface DeadLetter {
   /** Its number in the stream of dead letters. */
   readonly sequence: number
   /** The feed of its subject. */
   readonly feedID: string
   /**
-   * Why it was given up: after too many deliveries, since its signatures are wrong, or since it is
-   * no report.
+   * Why the queue no longer delivers it: it was delivered too often, its signatures are wrong, or
+   * it is not a report.
    */
   readonly reason: DeadReason
-  /** How often a worker was given it. */
+  /** How often it was delivered to a worker. */
   readonly deliveries: number
-  /** When it was given up, in Unix milliseconds. */
+  /** When it became a dead letter, in Unix milliseconds. */
   readonly time: number
   /** The message, as it was in the log. */
   readonly data: Uint8Array
 }
 
 /**
- * Bytes of dead letters at most, about 100,000. Once they are taken, a queue keeps its messages and
- * says so.
+ * How many bytes of dead letters are stored at most: about 100,000 dead letters. When this limit is
+ * reached, a queue keeps its messages and emits an error.
  */
 const MAX_BYTES = 268_435_456
-/** Nanoseconds in which a dead letter that is stored again is recognised. */
+/** Nanoseconds within which the server recognises a dead letter that is stored twice. */
 const DUPLICATE_WINDOW = 3_600_000_000_000
 
-/** The stream of a log's dead letters. */
+/** The name of the stream of a log's dead letters. */
 export function deadStream(stream: string): string {
   return `${stream}-DEAD`
 }
 
-/** Makes sure that there is a stream for dead letters, with as many copies as the log has. */
+/**
+ * Creates the stream for dead letters if it does not exist, with as many replicas as the log has.
+ */
 export async function prepareDeadLetters(log: ReportLog, replicas: number): Promise<void> {
   const { manager } = await log.access()
   const name = deadStream(log.stream)
@@ -81,7 +83,7 @@ export async function prepareDeadLetters(log: ReportLog, replicas: number): Prom
       num_replicas: replicas,
     })
   } catch (thrown) {
-    // Another worker was faster.
+    // If the stream exists now, another worker was faster.
     if (!isAPIError(thrown, 'streamExists'))
       throw logError(`stream ${name} could not be created`, thrown)
   }
@@ -122,8 +124,9 @@ async function* readLetters(log: ReportLog, queue: string): AsyncGenerator<DeadL
 }
 
 /**
- * Gives the dead letters of a queue to its workers again, and removes them from the dead letters.
- * Other queues and broadcast workers do not get them again. Resolves with their number.
+ * Publishes the dead letters of a queue to its workers again, and removes them from the stream of
+ * dead letters. Other queues and broadcast workers do not get them again. Resolves with the number
+ * of dead letters.
  */
 export async function republishDeadLetters(
   connection: NatsConnection,
@@ -156,13 +159,16 @@ export async function republishDeadLetters(
   return count
 }
 
-/** The dead letters that there are now: those that come meanwhile may be the same ones again. */
+/**
+ * Reads the dead letters that exist at the start. Dead letters that arrive meanwhile are left out,
+ * because they may be republished ones.
+ */
 async function* readStored(log: ReportLog, queue: string): AsyncGenerator<StoredMsg> {
   const subject = deadSubject(log.prefix, queue, '*')
   const last = await getStored(log, { last_by_subj: subject })
   for (let next = 1; next <= (last?.seq ?? 0); ) {
     const stored = await getStored(log, { seq: next, next_by_subj: subject })
-    // Another may have published them again meanwhile.
+    // Another process may have republished the rest meanwhile.
     if (stored === null || stored.seq > (last?.seq ?? 0)) return
     yield stored
     next = stored.seq + 1

@@ -2,8 +2,8 @@ import { DataStreamsError, type ErrorFacts, isStreamsError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 
 /**
- * The log, a stream of NATS JetStream, cannot be reached, is missing, or has settings that do not
- * serve.
+ * The error for a log (a stream of NATS JetStream) that can't be reached, does not exist, or has
+ * unsuitable settings.
  */
 export class RelayLogError extends DataStreamsError {
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -15,7 +15,7 @@ export class RelayLogError extends DataStreamsError {
   }
 }
 
-/** The codes of the server's errors. */
+/** The error codes of the server, by the names that this package gives them. */
 const codes = {
   noLeader: [10_008],
   otherSettings: [10_013, 10_148],
@@ -26,15 +26,15 @@ const codes = {
   wrongRevision: [10_071],
 } as const
 
-/** True for an answer of the server with this error. */
+/** True if `thrown` is an answer of the server with this error. */
 export function isAPIError(thrown: unknown, error: keyof typeof codes): boolean {
   const { code } = (thrown ?? {}) as { readonly code?: unknown }
   return codes[error].some(each => each === code)
 }
 
 /**
- * The error for a failure of the library of NATS: another try may help, since a log that is away
- * comes back.
+ * The error for a failure of the NATS library. It is retryable, because a log that does not answer
+ * may come back.
  */
 export function logError(what: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown, 'RELAY_LOG')) return thrown
@@ -42,7 +42,7 @@ export function logError(what: string, thrown: unknown): DataStreamsError {
   return new RelayLogError(`${what}: ${cause.message}`, { cause, isRetryable: true })
 }
 
-/** The error of a request about a stream. */
+/** The error for a failed request about a stream. */
 export function streamError(stream: string, thrown: unknown): DataStreamsError {
   if (!isAPIError(thrown, 'noStream')) return logError(`stream ${stream} did not answer`, thrown)
   const message = `stream ${stream} does not exist: a relay creates it with create`
@@ -52,7 +52,7 @@ export function streamError(stream: string, thrown: unknown): DataStreamsError {
 /** Milliseconds between two errors of one kind. */
 const ERROR_INTERVAL = 10_000
 
-/** Returns a function that is true for a kind of error once in ten seconds. */
+/** Returns a function that returns true for each kind of error at most once in ten seconds. */
 export function createErrorLimit(): (kind: string) => boolean {
   const saidAt = new Map<string, number>()
   return function maySay(kind) {

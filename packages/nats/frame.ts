@@ -5,13 +5,13 @@ import { BLOB_DIGITS, isFeedID, readHead } from 'sluice/report'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The fields of a report that its frame holds. */
+/** The fields of a report that its frame contains. */
 export type FrameFields = Pick<
   Report,
   'feedID' | 'fullReport' | 'validFromTimestamp' | 'observationsTimestamp'
 >
 
-/** A report as the service sends it, in a message of the log. */
+/** Encodes a report as the service sends it, for a message of the log. */
 export function frameOf(report: FrameFields): Uint8Array {
   return encoder.encode(`{"report":${envelopeOf(report)}}`)
 }
@@ -23,9 +23,9 @@ export function envelopeOf(report: FrameFields): string {
 }
 
 /**
- * The id by which the log knows a report: its feed, its time, and a hash of its context and its
- * blob. The signatures are left out: any f + 1 of the signers suffice, so copies may differ in
- * them.
+ * The id by which the log recognises a duplicate: the report's feed, its time, and a hash of its
+ * context and its blob. The hash leaves the signatures out. Any f + 1 signers suffice, so
+ * duplicates may have different signatures.
  */
 export function messageID({ feedID, fullReport, observationsTimestamp }: FrameFields): string {
   const end = 2 + BLOB_DIGITS
@@ -34,7 +34,7 @@ export function messageID({ feedID, fullReport, observationsTimestamp }: FrameFi
   return `${feedID}-${observationsTimestamp}-${sha256?.hash(signed).slice(0, 32) ?? signed}`
 }
 
-/** Reads a message of the log; undefined for one that holds no report of the feed. */
+/** Reads a message of the log. Returns undefined if the message contains no report of the feed. */
 export function readFrame(data: Uint8Array, feedID: string): FrameFields | undefined {
   try {
     const { report } = JSON.parse(decoder.decode(data)) as { report: Record<string, unknown> }

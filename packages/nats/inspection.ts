@@ -2,24 +2,27 @@ import { type LogOptions, ReportLog } from './log.js'
 import { findLatest } from './scan.js'
 import { wrongSettings } from './stream-settings.js'
 
-/** How a log stands. */
+/** The state of a log. */
 export interface Inspection {
   readonly messages: number
   readonly bytes: number
-  /** Servers that each hold a copy. */
+  /** How many servers each hold a copy of the log. */
   readonly replicas: number
-  /** The settings that do not serve. */
+  /** The settings that break a rule of the log, each with the rule. */
   readonly wrong: readonly string[]
   /** The servers whose copy is not up to date. */
   readonly behind: readonly { readonly name: string; readonly lag: number }[]
   readonly feeds: readonly InspectedFeed[]
-  /** Feeds of the log that were not looked at. */
+  /** How many feeds of the log were not inspected. */
   readonly otherFeeds: number
-  /** The consumers that have a place in the log. */
+  /** The consumers that have a position in the log. */
   readonly readers: readonly InspectedReader[]
 }
 
-/** A feed, and the time of its last report, in the feed's unit; undefined where it has none. */
+/**
+ * A feed, and the time of its latest report in the feed's unit. The time is undefined if the log
+ * has no report of the feed.
+ */
 export interface InspectedFeed {
   readonly feedID: string
   readonly latest: number | undefined
@@ -28,13 +31,16 @@ export interface InspectedFeed {
 /** A consumer of the stream. */
 export interface InspectedReader {
   readonly name: string
-  /** Reports that it has not been given, or has not acknowledged. */
+  /** How many reports were not yet delivered to it, or not yet acknowledged by it. */
   readonly lag: number
-  /** Reports that it has been given and not acknowledged. */
+  /** How many reports were delivered to it, but not yet acknowledged. */
   readonly unacknowledged: number
 }
 
-/** Looks at a log: at the given feeds or, without any, at the first `limit` that are in it. */
+/**
+ * Inspects a log and the given feeds. If no feeds are given, it inspects the first `limit` feeds of
+ * the log.
+ */
 export async function inspectLog(
   given: LogOptions,
   feedIDs: readonly string[],

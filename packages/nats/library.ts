@@ -4,10 +4,13 @@ import type * as Transport from '@nats-io/transport-node'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 
-// Optional peers: they are loaded when they are first needed, and never by an import of this
+// These packages are optional peer dependencies. They are loaded lazily, never by an import of this
 // package.
 
-/** Loads a package once, or throws an error that says what to install. */
+/**
+ * Returns a function that loads a package once. If the package can't be loaded, it throws an error
+ * that says which packages to install.
+ */
 function loader<Module>(name: string, load: () => Promise<Module>): () => Promise<Module> {
   let loading: Promise<Module> | undefined
   return function loadOnce() {
@@ -19,17 +22,17 @@ function loader<Module>(name: string, load: () => Promise<Module>): () => Promis
   }
 }
 
-/** The library of JetStream. */
+/** Loads the library for JetStream. */
 export const loadJetStream: () => Promise<typeof JetStream> = loader(
   '@nats-io/jetstream',
   () => import('@nats-io/jetstream'),
 )
-/** The library of connections. */
+/** Loads the library for connections. */
 export const loadTransport: () => Promise<typeof Transport> = loader(
   '@nats-io/transport-node',
   () => import('@nats-io/transport-node'),
 )
-/** The library of the key-value store. */
+/** Loads the library for the key-value store. */
 export const loadKeyValue: () => Promise<typeof KeyValue> = loader(
   '@nats-io/kv',
   () => import('@nats-io/kv'),

@@ -7,31 +7,37 @@ import type { ReportLog } from './log.js'
 import { createTakenCheck, findPlace, type Place, type StreamPlaces } from './log-positions.js'
 import { allSubjects, subjectOf } from './subjects.js'
 
-/** Close codes: the stream has closed the connection, or the connection was lost. */
+/** The close code of a connection that the stream has closed. */
 export const NORMAL = 1000
+/** The close code of a connection that was lost. */
 export const LOST = 1006
-/** Messages that are requested ahead. They bound what a paused connection holds. */
+/** How many messages are requested ahead. A paused connection holds at most this many. */
 const AHEAD = 1000
-/** Milliseconds of one request for messages. The server gives a sign of life in half of them. */
+/**
+ * Milliseconds until a request for messages expires. The server gives a sign of life in half of
+ * this time.
+ */
 export const EXPIRES = 4000
 /**
- * Milliseconds without a message or a sign of life, after which the consumer of a connection is
- * given up.
+ * Milliseconds without a message or a sign of life after which a connection abandons its consumer.
  */
 const CONNECTION_QUIET_LIMIT = 10_000
-/** The same for a tail: it has no connection that would be opened again meanwhile. */
+/**
+ * The same limit for a tail. It is shorter, because a tail has no connection that could be reopened
+ * meanwhile.
+ */
 const TAIL_QUIET_LIMIT = 6000
 const CHECK_INTERVAL = 500
-/** Milliseconds after which a tail tries again to make a consumer. */
+/** Milliseconds after which a tail retries to create a consumer. */
 const RETRY_AFTER = 500
-/** Milliseconds after which the server forgets the consumer of a tail that is gone. */
+/** Milliseconds after which the server removes the consumer of a tail that is gone. */
 const FORGOTTEN_AFTER = 30_000
 
 const MISSED = 'heartbeats_missed'
-/** The statuses of a consumer that will bring nothing more. */
+/** The statuses of a consumer that will deliver nothing more. */
 const fatal: ReadonlySet<string> = new Set([MISSED, 'stream_not_found', 'consumer_deleted'])
 
-/** Reads the log in its order from a number on, with a consumer of the reader's own. */
+/** Reads the log in order, from a message number on, with a separate consumer for each reader. */
 function consume(
   log: ReportLog,
   from: number,
@@ -50,12 +56,12 @@ function consume(
 }
 
 /**
- * Watches a consumer, and calls back once when the server no longer has it, or gives no sign of it.
- * The library waits for a consumer that was lost with its server until that server is back; another
- * consumer can be made at once.
+ * Watches a consumer. Calls back once if the server no longer has the consumer or gives no sign of
+ * life. If a consumer was lost with its server, the library waits until that server is back. With
+ * the callback, a new consumer can be created at once.
  */
 class ConsumerWatch {
-  /** While nothing is read, nothing is requested, and no sign is awaited. */
+  /** True while reading is paused. Then nothing is requested, so no sign of life is expected. */
   isPaused = false
   readonly #quietLimit: number
   readonly #lost: (why: string) => void
@@ -76,7 +82,7 @@ class ConsumerWatch {
     return performance.now() - this.#seenAt < this.#quietLimit
   }
 
-  /** A message came, or reading goes on after a pause. */
+  /** Records a sign of life: a message or heartbeat came, or reading resumed after a pause. */
   sign(): void {
     this.#seenAt = performance.now()
   }
@@ -99,14 +105,14 @@ class ConsumerWatch {
   }
 }
 
-/** Pings the server of NATS. */
+/** Pings the NATS server. */
 export function ping({ connection }: ReportLog, alive: () => void): void {
   connection.rtt().then(alive, () => undefined)
 }
 
 /**
- * Opens a connection that brings the reports of some feeds, as the service's frames, in the order
- * of the log. It begins where the stream was, or now.
+ * Opens a connection that delivers the reports of some feeds, as the service's frames, in the order
+ * of the log. `findPlace` decides where it begins.
  */
 export async function openLogConnection(
   log: ReportLog,
@@ -177,14 +183,14 @@ export async function openLogConnection(
     },
     close() {
       isClosed = true
-      // The messages that have come by now are still delivered.
+      // The messages that have already arrived are still delivered.
       messages.close().catch(() => undefined)
     },
     terminate: () => end(LOST),
   }
 }
 
-/** The reports of all feeds, as they are stored. */
+/** Follows the reports of all feeds as they are stored. */
 export interface LogTail {
   /** True while the log gives signs of life. */
   readonly isLive: boolean
@@ -193,15 +199,15 @@ export interface LogTail {
 
 /** The events of a tail. */
 export interface TailEvents {
-  /** The bytes are valid until the call returns. */
+  /** A report was stored. `data` is only valid until the call returns. */
   report(subject: string, data: Uint8Array): void
-  /** The log is away; it is asked again until it is back. */
+  /** The log does not answer. The tail retries until it does. */
   failed(error: Error): void
 }
 
 /**
- * Follows a log from now on, with one consumer for all feeds. If the consumer is lost, another one
- * goes on behind the last report. Rejects if the log can't be read to begin with.
+ * Follows a log from now on, with one consumer for all feeds. If the consumer is lost, a new
+ * consumer continues after the last report. Rejects if the first attempt to read the log fails.
  */
 export async function followLog(log: ReportLog, events: TailEvents): Promise<LogTail> {
   const life = createLifetime()
@@ -210,7 +216,7 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
 
   async function open(): Promise<ConsumerMessages> {
     const { state } = await log.info()
-    // The log has been emptied since, or is another.
+    // The log has been emptied since then, or another log has its name.
     if (next > state.last_seq + 1) next = state.first_seq
     const subjects = allSubjects(log.prefix)
     const options = { filter_subjects: subjects, inactive_threshold: FORGOTTEN_AFTER }

@@ -4,44 +4,47 @@ import { inMilliseconds } from 'sluice/internal'
 import { CLOCK_MARGIN, type ReportLog, timeOf } from './log.js'
 import { feedPart } from './subjects.js'
 
-/** Where one connection to the log is. */
+/** The position of one connection in the log. */
 export interface Place {
-  /** The number of the message that it takes next. */
+  /** The number of the message that the connection reads next. */
   next: number
   /**
-   * Milliseconds of Unix time: a message that was published before may have been taken before the
-   * stream began, and cursors say which ones were. (A leader that was just elected may not know yet
-   * how far the log goes.)
+   * Unix milliseconds. A message that was published before this time may have been acknowledged
+   * before the stream began; the cursors say which messages were. (A leader that was just elected
+   * may not know yet where the log ends.)
    */
   readonly oldUntil: number
-  /** When the log was created, since another log has other numbers. */
+  /** When the log was created. If a log is created again, its messages get other numbers. */
   readonly created: string
 }
 
-/** Where the connections of one stream are, and where it began. */
+/** The positions of one stream's connections, and the cursors that the stream began with. */
 export interface StreamPlaces {
   readonly cursors: ResumedCursors | undefined
-  /** By feed; undefined where a feed was read, and is no longer. */
+  /** By feed: the position of its connection. Undefined for a feed that is no longer read. */
   readonly feeds: Map<string, Place | undefined>
 }
 
-/** True for a message that a connection need not deliver. */
+/**
+ * True for a message that a connection need not deliver, because it was read or acknowledged
+ * before.
+ */
 export type IsTaken = (message: JsMsg) => boolean
 
-/** Nanoseconds after which the server forgets the temporary consumer of `numberAt`. */
+/** Nanoseconds after which the server removes the temporary consumer of `numberAt`. */
 const FORGOTTEN_AFTER = 5e9
 /**
- * Milliseconds by which observers' clocks are ahead of the log's, at most: a report a year ahead
- * would have all of the log read.
+ * How many milliseconds an observer's clock counts as ahead of the log's clock, at most. Without
+ * this limit, a report dated a year ahead would make a stream read the whole log.
  */
 const MOST_AHEAD = 3_600_000
 
-/** A message published from this time on is new: Unix milliseconds by the clock of the log. */
+/** Messages published from this time on are new. In Unix milliseconds, by the log's clock. */
 function newFrom(info: StreamInfo): number {
   return timeOf(info) + CLOCK_MARGIN
 }
 
-/** Finds out whether the messages of a connection that begins now have been taken before. */
+/** Creates a check for a connection that begins now: was a message read or acknowledged before? */
 export function createTakenCheck(
   feedIDs: readonly string[],
   places: StreamPlaces,
@@ -64,8 +67,9 @@ export function createTakenCheck(
 }
 
 /**
- * The messages of a feed that were taken before: those below the number `next`, and of those
- * published before `oldUntil` the ones up to the cursor.
+ * Describes which messages of a feed need not be delivered again. These are the messages with a
+ * number below `next`. Messages published before `oldUntil` also count, if their time is not after
+ * the cursor.
  */
 function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo) {
   const { created, state } = info
@@ -75,12 +79,12 @@ function takenOf(feedID: string, places: StreamPlaces, info: StreamInfo) {
     return place.created === created ? { ...place, cursor } : { next: 0, oldUntil: 0, cursor }
   }
   const cursor = resumedAt(feedID, places)
-  // Without a place and a cursor it begins with now.
+  // A feed without a position and a cursor begins at the end of the log.
   if (cursor === undefined) return { next: state.last_seq + 1, oldUntil: 0, cursor: -1 }
   return { next: 0, oldUntil: newFrom(info), cursor }
 }
 
-/** The cursor of a feed that has one, and has not been read yet. */
+/** The cursor of a feed that has not been read yet; undefined for other feeds. */
 function resumedAt(feedID: string, { cursors, feeds }: StreamPlaces): number | undefined {
   return feeds.has(feedID) ? undefined : cursors?.get(feedID)
 }
@@ -89,8 +93,8 @@ const KEY = new TextEncoder().encode('"observationsTimestamp":')
 const [ZERO, NINE, BRACE] = [0x30, 0x39, 0x7d]
 
 /**
- * The time of observation that a frame ends with, as relays write it; Infinity where it ends
- * otherwise.
+ * The observation time at the end of a frame, where relays write it. Infinity if the frame has
+ * another end.
  */
 export function timeAtEnd(data: Uint8Array): number {
   let at = data.length - 1
@@ -106,11 +110,11 @@ export function timeAtEnd(data: Uint8Array): number {
 }
 
 /**
- * Where a connection for some feeds begins:
- * 1. where the stream was in the log;
- * 2. else, if feeds have cursors, at the oldest of these, so that later messages are read in the
- * order of the log;
- * 3. else now.
+ * Finds the position where a connection for some feeds begins:
+ * 1. the stream's position in the log, if it has one;
+ * 2. otherwise, the oldest cursor of these feeds, so that later messages are read in the order of
+ * the log;
+ * 3. without cursors, the end of the log.
  */
 export async function findPlace(
   log: ReportLog,
@@ -158,7 +162,8 @@ async function resumeTime(
 
 /** The number of the first message that was published at a time or later. */
 async function numberAt(log: ReportLog, time: Date): Promise<number> {
-  // The server says where a consumer begins; one whose server is behind begins earlier.
+  // The server says where the new consumer begins. If that server is behind the others, the
+  // consumer begins earlier.
   const { delivered } = await log.ask(({ manager }) =>
     manager.consumers.add(log.stream, {
       deliver_policy: 'by_start_time',

@@ -13,29 +13,32 @@ import {
   subjectOf,
 } from './subjects.js'
 
-/** Which log it is. */
+/** The options that select a log. */
 export interface LogOptions {
-  /** A connection of NATS. */
+  /** A NATS connection. */
   readonly connection: NatsConnection
-  /** The stream of JetStream. @default 'SLUICE' */
+  /** The name of the JetStream stream. @default 'SLUICE' */
   readonly stream?: string | undefined
-  /** The beginning of its subjects. @default 'sluice' */
+  /** The prefix of the stream's subjects. @default 'sluice' */
   readonly prefix?: string | undefined
 }
 
-/** The library's view of a log. */
+/** The library's objects for access to a log. */
 export interface LogAccess {
   readonly client: JetStreamClient
   readonly manager: JetStreamManager
 }
 
-/** Milliseconds that the log may take to answer: a stream waits 5000 for its connection. */
+/**
+ * Milliseconds that the log may take to answer. It is less than the 5000 that a stream waits for
+ * its connection.
+ */
 const TIMEOUT = 4000
 /** Milliseconds by which the clock of the log may be behind that of the observers. */
 export const CLOCK_MARGIN = 10_000
 /**
- * Milliseconds by which a machine's two clocks may drift apart: a machine that has slept shows
- * more.
+ * How many milliseconds a machine's two clocks may drift apart. The difference is larger if the
+ * machine has slept.
  */
 const MAX_DRIFT = 2000
 
@@ -45,7 +48,7 @@ interface LogClock {
   readonly ofWall: number
 }
 
-/** By connection: the clock of the log, as its last answer had it. */
+/** By connection: the log's clock at the time of its last answer. */
 const clocks = new WeakMap<NatsConnection, LogClock>()
 const opened = new WeakMap<NatsConnection, Promise<LogAccess>>()
 
@@ -58,12 +61,12 @@ async function open(connection: NatsConnection): Promise<LogAccess> {
   }
 }
 
-/** A stream of JetStream, which holds reports. */
+/** A JetStream stream that contains reports. */
 export class ReportLog {
   readonly connection: NatsConnection
-  /** Its name. */
+  /** The name of the stream. */
   readonly stream: string
-  /** The beginning of its subjects. */
+  /** The prefix of the stream's subjects. */
   readonly prefix: string
 
   constructor({ connection, stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX }: LogOptions) {
@@ -72,14 +75,17 @@ export class ReportLog {
     this.prefix = checkPrefix('prefix', prefix)
   }
 
-  /** Access to the JetStream of the connection, made once. */
+  /** Access to JetStream through the connection. It is created once per connection. */
   access(): Promise<LogAccess> {
     const access = opened.get(this.connection) ?? open(this.connection)
     opened.set(this.connection, access)
     return access
   }
 
-  /** Asks the log. A failure of the library becomes a RelayLogError that names the stream. */
+  /**
+   * Sends a request to the log. A failure of the library becomes a RelayLogError that names the
+   * stream.
+   */
   async ask<Answer>(request: (access: LogAccess) => Promise<Answer>): Promise<Answer> {
     const access = await this.access()
     try {
@@ -98,7 +104,7 @@ export class ReportLog {
     return info
   }
 
-  /** The feed's newest message, by the leader of the stream; null where it has none. */
+  /** The feed's newest message, from the leader of the stream; null if the feed has no message. */
   newest(feedID: string): Promise<StoredMsg | null> {
     const query = { last_by_subj: subjectOf(this.prefix, feedID) }
     return this.ask(({ manager }) =>
@@ -118,9 +124,9 @@ export class ReportLog {
   }
 
   /**
-   * The header with the log's time: a client that reads the log goes by it, as by that of a
-   * service. There is none if the machine has slept, or its wall clock was set, since the log's
-   * last answer: the age of that answer is unknown then.
+   * The `date` header with the log's time. A client of the log uses it like the header of the
+   * service. The header is left out if the machine has slept, or its wall clock was set, since the
+   * log's last answer. The age of that answer is then unknown.
    */
   dateHeader(): Record<string, string> {
     const clock = clocks.get(this.connection)
@@ -131,13 +137,19 @@ export class ReportLog {
   }
 }
 
-/** When the log has answered, by its own clock, in milliseconds of Unix time. */
+/**
+ * The time of an answer of the log, by the log's clock, in Unix milliseconds. If the answer has no
+ * time, this is the time by the local clock.
+ */
 export function timeOf({ ts }: { readonly ts?: string }): number {
   const time = Date.parse(ts ?? '')
   return Number.isNaN(time) ? Date.now() : time
 }
 
-/** A connection of `@nats-io/transport-node`, or of another transport of the same library. */
+/**
+ * Checks for a connection of `@nats-io/transport-node`, or of another transport of the same
+ * library.
+ */
 export function checkConnection(value: unknown): NatsConnection {
   const { publish, subscribe, rtt } = (value ?? {}) as Partial<NatsConnection>
   if ([publish, subscribe, rtt].every(method => typeof method === 'function'))
@@ -147,7 +159,7 @@ export function checkConnection(value: unknown): NatsConnection {
   )
 }
 
-/** Calls `act` for some items at a time, and returns the results in the order of the items. */
+/** Calls `act` for `atATime` items at a time. Returns the results in the order of the items. */
 export async function mapSome<Item, Result>(
   items: readonly Item[],
   atATime: number,
@@ -156,7 +168,7 @@ export async function mapSome<Item, Result>(
   const results: Result[] = []
   for (let at = 0; at < items.length; at += atATime) {
     const some = items.slice(at, at + atATime).map(act)
-    // If one fails, the others still wait for the log.
+    // If one call fails, the other calls still use the log, so wait for them.
     await Promise.allSettled(some)
     results.push(...(await Promise.all(some)))
   }
@@ -164,8 +176,8 @@ export async function mapSome<Item, Result>(
 }
 
 /**
- * Tries again until `attempt` succeeds, fails for good, or has failed for too long; the times are
- * in milliseconds.
+ * Retries `attempt` until it succeeds, fails for good, or has failed for longer than `patience`.
+ * `patience` and `pause` are in milliseconds.
  */
 export async function keepTrying<Value>(
   attempt: () => Promise<Value>,

@@ -8,23 +8,23 @@ interface Pending {
   readonly data: Uint8Array
   readonly id: string
   readonly done: (isDuplicate: boolean) => void
-  /** When it was sent last, in ms of `performance.now`. */
+  /** When the message was last sent, in ms of `performance.now`. */
   sentAt: number
-  /** No answer came to what was sent last. */
+  /** True if no answer has come since the message was last sent. */
   isUnanswered: boolean
 }
 
 /** Milliseconds without an acknowledgement after which a message is sent again. */
 const RESEND_AFTER = 5000
-/** Milliseconds after which a message is sent again that the log rejects. */
+/** Milliseconds after which a message that the log rejected is sent again. */
 const RETRY_AFTER = 500
-/** Milliseconds between two looks for messages that must be sent again. */
+/** Milliseconds between two checks for messages that must be sent again. */
 const CHECK_INTERVAL = 250
 
 /**
- * Publishes messages, many at a time, each until the log has acknowledged it. The library's own
- * publish waits for each message with a timer and a promise of its own, which costs more than the
- * message; this one has a subscription for all acknowledgements, and one timer.
+ * Publishes many messages at a time, and sends each again until the log has acknowledged it. The
+ * library's own `publish` needs a timer and a promise for each message, which costs more than the
+ * message itself. This class has one subscription for all acknowledgements, and one timer.
  */
 export class Publisher {
   readonly #connection: NatsConnection
@@ -40,7 +40,7 @@ export class Publisher {
   #isConnected = true
   #isClosed = false
 
-  /** A publisher to a log. `failed` gets an error of a kind once in ten seconds. */
+  /** Creates a publisher for a log. `failed` gets at most one error of each kind in ten seconds. */
   static async open(log: ReportLog, failed: (error: RelayLogError) => void): Promise<Publisher> {
     return new Publisher(log, failed, await loadTransport())
   }
@@ -91,7 +91,8 @@ export class Publisher {
   #send(token: string, message: Pending): void {
     message.sentAt = performance.now()
     message.isUnanswered = true
-    // The library would store what is sent while it is disconnected.
+    // Sent after the reconnect instead: the library would store the message while it is
+    // disconnected.
     if (!this.#isConnected) return
     const headers = this.#headers()
     headers.set('Nats-Msg-Id', message.id)
@@ -126,7 +127,8 @@ export class Publisher {
     if ('refusal' in answer) {
       message.isUnanswered = false
       message.sentAt = performance.now() - RESEND_AFTER + RETRY_AFTER
-      // Another relay has sent the same, and the servers are about to agree on it.
+      // Not an error: another relay has sent the same message, and the servers are still storing
+      // it.
       if (!answer.refusal.endsWith('is in process')) this.#say(answer.refusal)
       return
     }
@@ -145,7 +147,7 @@ export class Publisher {
   }
 
   #say(what: string, cause?: unknown): void {
-    // The counts in a message make it no other kind.
+    // Messages that differ only in numbers are of one kind.
     if (!this.#maySay(what.replace(/\d+/g, ''))) return
     const message = `stream ${this.#stream}: ${what}; it is tried again`
     const facts = { isRetryable: true, ...(cause === undefined ? {} : { cause }) }
@@ -153,7 +155,10 @@ export class Publisher {
   }
 }
 
-/** The inbox prefix of a connection: a connection with its own may subscribe to no other. */
+/**
+ * The inbox prefix of a connection. A connection with its own prefix may be allowed to subscribe
+ * only to that prefix.
+ */
 function inboxPrefixOf(connection: NatsConnection): string | undefined {
   const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } }
   return options?.inboxPrefix
@@ -161,7 +166,7 @@ function inboxPrefixOf(connection: NatsConnection): string | undefined {
 
 const decoder = new TextDecoder()
 
-/** Reads the log's answer: whether it had the message before, or why it rejects it. */
+/** Reads the log's answer: whether the message is a duplicate, or why the log rejects it. */
 function readAnswer(
   data: Uint8Array,
 ): { readonly isDuplicate: boolean } | { readonly refusal: string } {
@@ -175,7 +180,7 @@ function readAnswer(
       return { refusal: `the log rejects messages: ${String(error.description)}` }
     if (typeof seq === 'number') return { isDuplicate: duplicate === true }
   } catch {
-    // It is no JSON.
+    // The answer is not JSON.
   }
   return { refusal: 'what answers is no log' }
 }

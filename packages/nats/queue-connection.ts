@@ -8,8 +8,8 @@ import type { Queue, QueueSource } from './queue.js'
 import type { Held } from './queue-worker.js'
 
 /**
- * Opens a connection that brings the messages of a queue, as the service's frames. It requests as
- * many as the worker has room for, and the next when those have come.
+ * Opens a connection that delivers the messages of a queue, as the service's frames. It requests as
+ * many messages as the worker has room for. When these have arrived, it requests more.
  */
 export async function openQueueConnection(
   queue: Queue,
@@ -20,7 +20,7 @@ export async function openQueueConnection(
   const { log, worker } = queue
   const { hand, settings } = worker
   const requests = new Set<ConsumerMessages>()
-  /** The messages that came while nothing is read. */
+  /** The messages that arrived while the connection is paused. */
   const waiting: Held[] = []
   let failure: Error | undefined
   let isOver = false
@@ -63,7 +63,10 @@ export async function openQueueConnection(
     }
   }
 
-  /** Requests messages once. Resolves when they have come, or the time is up. */
+  /**
+   * Sends one request for messages. Resolves when the messages have arrived, or the request has
+   * expired.
+   */
   async function request({ consumer, skips }: QueueSource, count: number): Promise<void> {
     let left = count
     function callback(message: JsMsg): void {
@@ -102,7 +105,7 @@ export async function openQueueConnection(
       gate = undefined
       for (let held = waiting.shift(); held !== undefined; held = waiting.shift()) {
         deliver(held)
-        // It may have been paused again.
+        // `deliver` may have paused the connection again.
         if (gate !== undefined) return
       }
     },

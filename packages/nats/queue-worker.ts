@@ -7,40 +7,46 @@ import { createErrorLimit, RelayLogError } from './errors.js'
 import type { ReportLog } from './log.js'
 import { feedPart } from './subjects.js'
 
-/** Which queue it is, and how its workers deal with reports. */
+/** The name of a queue, and how its workers handle reports. */
 export interface QueueSettings {
   readonly queue: string
-  /** Seconds after which another worker gets a report of one that has died. */
+  /** If a worker dies, another worker gets its reports after this many seconds. */
   readonly redeliverAfter: number
-  /** Seconds that a report may be worked on. */
+  /** How many seconds a worker may work on a report. */
   readonly handlingTimeout: number
-  /** How often a report is given out. */
+  /** How often a report is delivered before it becomes a dead letter. */
   readonly maxDeliveries: number
-  /** Reports that the worker has at most. */
+  /** How many unacknowledged reports the worker has at most. */
   readonly maxUnacknowledged: number
 }
 
-/** A message that a worker has been given, until it is dealt with. */
+/** A message that was delivered to a worker and is not settled yet. */
 export interface Held {
   readonly worker: QueueWorker
-  /** Of its last delivery. */
+  /** The message, as it was last delivered. */
   message: JsMsg
-  /** Its place among the messages that the worker was given. */
+  /** The message's number in the order of arrival at the worker. */
   readonly order: number
-  /** When it came, or an earlier message was dealt with, in ms of `performance.now`. */
+  /**
+   * When the message arrived, or when an earlier message was last settled, in ms of
+   * `performance.now`.
+   */
   since: number
-  /** The log has been told what becomes of it. */
+  /** True once the log has been told the outcome of the message. */
   isOver: boolean
 }
 
-/** Tells the log what becomes of a message. */
+/** Tells the log the outcome of a message: acknowledged, in progress, or handed back. */
 type Respond = (message: JsMsg) => void
 
 const acknowledge: Respond = message => message.ack()
 const inProgress: Respond = message => message.working()
 const giveBack: Respond = message => message.nak()
 
-/** A connection that was closed takes no answer: the log gives the message out again. */
+/**
+ * Sends an answer to the log. If the connection is closed, the answer is lost, and the log delivers
+ * the message again.
+ */
 function respond(message: JsMsg, answer: Respond): void {
   try {
     answer(message)
@@ -48,9 +54,10 @@ function respond(message: JsMsg, answer: Respond): void {
 }
 
 /**
- * Holds the messages that a worker was given. It tells the log of all of them that work is in
- * progress, so that no other worker gets a message that waits here. A message that is worked on for
- * too long is given up: the time counts from when the message before it was dealt with.
+ * Holds the messages that were delivered to a worker. It tells the log that all of them are in
+ * progress, so that no other worker gets a message that waits here. A message that takes too long
+ * is handed back to the log. Its time counts from its arrival, and starts again whenever an earlier
+ * message is settled.
  */
 class Hand {
   /** The seconds after which the log gives a message to another worker. */
@@ -60,11 +67,11 @@ class Hand {
   readonly #handlingTimeout: number
   readonly #gaveUp: (held: Held) => void
   readonly #held = new Map<number, Held>()
-  /** Requests for messages that wait until there is room, first come, first served. */
+  /** Calls of `reserve` that wait for room; the oldest call is served first. */
   readonly #waiting: { readonly most: number; resolve(count: number): void }[] = []
   #reserved = 0
   #orders = 0
-  /** The first message that was dealt with since the last look, by its order. */
+  /** The lowest `order` of the messages that were settled since the last check. */
   #first = Number.POSITIVE_INFINITY
   #isWatched = false
 
@@ -79,7 +86,7 @@ class Hand {
     })
   }
 
-  /** Takes a message; undefined if it is here already. */
+  /** Adds a message. Returns undefined if the worker already has it. */
   add(message: JsMsg, worker: QueueWorker): Held | undefined {
     const known = this.#held.get(message.seq)
     if (known !== undefined) {
@@ -94,7 +101,8 @@ class Hand {
   }
 
   /**
-   * Tells the log what becomes of a message, unless it has been told: there is room for another.
+   * Settles a message: tells the log its outcome, unless the log has been told already. This makes
+   * room for another message.
    */
   finish(one: Held, answer: Respond): void {
     if (one.isOver) return
@@ -103,8 +111,8 @@ class Hand {
   }
 
   /**
-   * Resolves with how many messages may be requested, `most` at most, once there is room; 0 when
-   * the stream has ended.
+   * Waits until there is room. Resolves with the number of messages that may be requested, at most
+   * `most`. Resolves with 0 if the stream has ended.
    */
   reserve(most: number): Promise<number> {
     return new Promise(resolve => {
@@ -114,7 +122,7 @@ class Hand {
     })
   }
 
-  /** Messages that were requested have come, or will not come. */
+  /** Releases reserved room, because requested messages have arrived or will not arrive. */
   unreserve(count: number): void {
     this.#reserved -= count
     this.#shareRoom()
@@ -159,32 +167,39 @@ class Hand {
   }
 }
 
-/** Milliseconds after which a report is given out again that is of no feed of this worker. */
+/**
+ * If this worker does not read the feed of a report, the report is delivered again after this many
+ * milliseconds.
+ */
 const FOREIGN_DELAY = 1000
-/** While workers disagree about a feed, its reports may be given out so many times as often. */
+/**
+ * While workers disagree about a feed, its reports may be delivered this many times as often as
+ * `maxDeliveries`.
+ */
 const FOREIGN_FACTOR = 10
-/** Milliseconds until a dead letter that could not be stored is tried again. */
+/** If a dead letter could not be stored, it is retried after this many milliseconds. */
 const STORE_DELAY = 5000
 
 /**
- * What one stream of a worker has of a queue, over all its connections: it decides what becomes of
- * each message.
+ * Handles the messages of a queue for one stream of a worker, over all its connections. It decides
+ * the outcome of each message.
  */
 export class QueueWorker {
   readonly settings: QueueSettings
   readonly scope: StreamScope
   readonly hand: Hand
   /**
-   * Feeds that some workers of the queue read, and others do not: their reports are handed back in
-   * between.
+   * Feeds that some workers of the queue read and other workers do not. Workers that do not read a
+   * feed hand its reports back.
    */
   disputed: ReadonlySet<string> = new Set()
   /** Feeds that have left the queue. */
   left: ReadonlySet<string> = new Set()
   readonly #log: ReportLog
   readonly #maySay = createErrorLimit()
-  /** The feeds that the stream is subscribed to, as a list and as a set. */
+  /** The list of feeds that `#feeds` was made from. */
   #feedIDs: readonly string[] = []
+  /** The feeds that the stream is subscribed to. */
   #feeds: ReadonlySet<string> = new Set()
 
   constructor(log: ReportLog, scope: StreamScope, settings: QueueSettings) {
@@ -199,7 +214,7 @@ export class QueueWorker {
     )
   }
 
-  /** Takes a message; undefined if it is not to be delivered. */
+  /** Accepts a message. Returns undefined if the message must not be delivered. */
   hold(message: JsMsg): Held | undefined {
     const { deliveryCount } = message.info
     if (deliveryCount > 1) this.scope.count('redelivered')
@@ -215,7 +230,7 @@ export class QueueWorker {
     return undefined
   }
 
-  /** Delivers a message: it becomes a dead letter if it holds no report. */
+  /** Delivers a message. If it contains no report, it becomes a dead letter. */
   deliver(one: Held, deliver: () => void): void {
     current = one
     deliver()
@@ -223,12 +238,12 @@ export class QueueWorker {
     current = undefined
   }
 
-  /** Its report was acknowledged. */
+  /** Settles a message whose report was acknowledged. */
   acknowledged(one: Held): void {
     this.hand.finish(one, acknowledge)
   }
 
-  /** Hands a message back, since this worker will not acknowledge its report. */
+  /** Hands a message back, because this worker will not acknowledge its report. */
   handBack(one: Held): void {
     const { deliveryCount } = one.message.info
     const seconds = Math.min(this.settings.redeliverAfter, 2 ** (deliveryCount - 1))
@@ -236,15 +251,15 @@ export class QueueWorker {
   }
 
   /**
-   * Its report failed verification. Where the reason says nothing about the report, another try may
-   * find it good.
+   * Settles a message whose report failed verification. If the error is retryable, the report
+   * itself may be valid, so the message is handed back for another attempt.
    */
   rejected(one: Held, error: Error & { readonly isRetryable: boolean }): void {
     if (error.isRetryable) this.handBack(one)
     else void this.#bury(one, 'signature', error.message)
   }
 
-  /** Emits an error, and writes it to the log. */
+  /** Emits an error, and passes its message to the logger. */
   say(message: string, cause?: unknown): void {
     const error = new RelayLogError(message, cause === undefined ? {} : { cause: asError(cause) })
     this.scope.log.error?.(message)
@@ -259,7 +274,7 @@ export class QueueWorker {
     return this.#feeds.has(feedID)
   }
 
-  /** Why a message is not to be delivered any more; undefined if it is. */
+  /** The reason why a message must not be delivered any more; undefined if it may be delivered. */
   #findEnd(feedID: string, deliveryCount: number): string | undefined {
     const isForeign = !this.#reads(feedID)
     if (isForeign && this.left.has(feedID)) return 'its feed has left the queue'
@@ -269,7 +284,9 @@ export class QueueWorker {
     return `it was given out ${deliveryCount - 1} times, ${lack}`
   }
 
-  /** Makes a dead letter of a message; a dead letter that could not be stored is tried again. */
+  /**
+   * Turns a message into a dead letter. If the dead letter can't be stored, it is retried later.
+   */
   async #bury(one: Held, reason: DeadReason, why: string): Promise<void> {
     if (one.isOver) return
     const { queue } = this.settings
@@ -289,23 +306,23 @@ export class QueueWorker {
 }
 
 /**
- * The scopes of the streams whose stack has the plugin, by the object that all connections of a
- * stream share.
+ * The scopes of the streams that use the plugin. The keys are the streams' `cursors` objects, which
+ * all connections of a stream share.
  */
 const scopes = new WeakMap<object, StreamScope>()
 
-/** The message that is being delivered, until its report has been seen. */
+/** The message that is being delivered, until the plugin has seen its report. */
 let current: Held | undefined
 
-/** The scope of a stream whose stack has the plugin. */
+/** The scope of a stream that uses the plugin; undefined for other streams. */
 export function queueScope(cursors: object | undefined): StreamScope | undefined {
   return cursors && scopes.get(cursors)
 }
 
 /**
- * Acknowledges the reports of a queue: each once it was acknowledged, so that the log gives it to
- * another worker where this one dies before. A report that the stream drops is handed back, a
- * report whose signatures are wrong becomes a dead letter. It stands below all other plugins.
+ * Acknowledges a message of a queue once its report was acknowledged. If the worker dies before
+ * that, the log gives the message to another worker. A report that the stream drops is handed back.
+ * A report with wrong signatures becomes a dead letter. The plugin must be below all other plugins.
  */
 export function queueDeliveries(): Plugin<never> {
   const deliveries = new WeakMap<Report, Held>()

@@ -6,54 +6,58 @@ import { type ReportLog, timeOf } from './log.js'
 import type { QueueWorker } from './queue-worker.js'
 import { againSubject, feedPart, subjectOf } from './subjects.js'
 
-/** In nanoseconds, as the server has them. */
+/** One second in nanoseconds, the unit of the server's settings. */
 const SECOND = 1_000_000_000
 /**
- * max_ack_pending: messages that are delivered, and not acknowledged yet, by all workers of a
- * queue.
+ * `max_ack_pending`: how many messages of a queue may be delivered but not yet acknowledged, over
+ * all workers.
  */
 const MAX_PENDING = 10_000
-/** After a week without a worker the server forgets the queue. */
+/** `inactive_threshold`: the server removes a queue that has had no worker for a week. */
 const FORGOTTEN_AFTER = 7 * 86_400 * SECOND
-/** In so many times `redeliverAfter`, a feed that no worker reads leaves the queue. */
+/** A feed that no worker reads leaves the queue after this many times `redeliverAfter`. */
 const LEAVES_AFTER = 10
-/** Feeds about which workers may disagree at once: notes of a consumer have 128 KiB. */
+/**
+ * For how many feeds a consumer has notes at most. The server limits a consumer's metadata to 128
+ * KiB.
+ */
 const MAX_NOTES = 500
-/** The beginning of the names of notes about feeds, in a consumer's metadata. */
+/** The prefix of the keys of notes in a consumer's metadata. The feed's id follows. */
 const NOTE = 'sluice.feed.'
 /**
- * Milliseconds until the feeds are looked at again, after this worker has added some: another may
- * have written at the same time.
+ * Milliseconds until a worker that has added feeds checks the queue's feeds again. Another worker
+ * may have written at the same time.
  */
 const SECOND_LOOK = 100
-/** How often the feeds are looked at again at most. */
+/** How often the queue's feeds are checked in a row at most. */
 const MAX_LOOKS = 10
-/** Milliseconds for which two old consumers of a queue may have brought the same. */
+/** Milliseconds during which two old consumers of a queue may have delivered the same messages. */
 const OVERLAP = 2000
 
 /** A consumer of a queue. */
 export interface QueueSource {
   readonly consumer: Consumer
-  /** True for a message that another consumer of the queue brings. */
+  /** True for a message that another consumer of the queue delivers. */
   skips?(message: JsMsg): boolean
-  /** True once it will bring nothing more. */
+  /** True once this consumer has nothing more to deliver. */
   isDrained?(): Promise<boolean>
 }
 
 /**
- * A note about a feed that some workers of a queue read and others do not, in milliseconds by the
- * clock of the log.
+ * A note about a feed that some workers of a queue read and other workers do not. Times are in
+ * milliseconds by the log's clock.
  */
 interface Note {
-  /** When a worker said last that it does not read the feed. */
+  /** When a worker last said that it does not read the feed. */
   readonly disputedAt: number
-  /** When a worker said last that it does. */
+  /** When a worker last said that it reads the feed. */
   readonly readAt: number
 }
 
 /**
- * The consumer that all workers of a queue share, by the queue's name: each report goes to one of
- * them. It reads each feed that one of its workers reads, and begins where the queue was made.
+ * The consumer that all workers of a queue share. It has the queue's name. Each report goes to one
+ * of the workers. The consumer reads every feed that at least one worker reads. It begins with the
+ * first message that was stored after the queue was created.
  */
 export class Queue {
   readonly log: ReportLog
@@ -68,12 +72,12 @@ export class Queue {
     worker.scope.defer(() => clearInterval(this.#timer))
   }
 
-  /** Opens the queue for a connection of the worker that is to bring these feeds. */
+  /** Opens the queue for a connection of the worker. The connection will deliver these feeds. */
   open(feedIDs: readonly string[]): Promise<readonly QueueSource[]> {
-    // Feeds that are about to be subscribed to are not among the stream's yet.
+    // Feeds that are about to be subscribed are not yet among the stream's feeds.
     const added = feedIDs.filter(feedID => !this.worker.scope.feedIDs.includes(feedID))
     if (added.length > 0) return this.#open(added)
-    // Connections that open at the same time need it once.
+    // Connections that open at the same time share one call.
     this.#opening ??= this.#open([]).finally(() => {
       this.#opening = undefined
     })
@@ -112,7 +116,7 @@ export class Queue {
     })
   }
 
-  /** The subjects of the worker's feeds, and the subject of reports that are published again. */
+  /** The subjects of the worker's feeds, and the subject of republished reports. */
   #subjects(added: readonly string[] = []): readonly string[] {
     const { prefix } = this.log
     const { scope, settings } = this.worker
@@ -120,7 +124,10 @@ export class Queue {
     return [...own, againSubject(prefix, settings.queue, '*')].sort()
   }
 
-  /** Creates the consumer of the queue; true if there is one already, with other settings. */
+  /**
+   * Creates the consumer of the queue. Returns true if the consumer already exists with other
+   * settings.
+   */
   async #create(
     manager: JetStreamManager,
     subjects: readonly string[],
@@ -134,7 +141,8 @@ export class Queue {
         ack_policy: 'explicit',
         ack_wait: redeliverAfter * SECOND,
         max_ack_pending: MAX_PENDING,
-        // The workers count: the server would forget what it has given out too often.
+        // The workers count deliveries themselves, because the server would drop messages that it
+        // has delivered too often.
         max_deliver: -1,
         deliver_policy: 'by_start_sequence',
         opt_start_seq: start,
@@ -147,7 +155,7 @@ export class Queue {
     }
   }
 
-  /** Has the queue read this worker's feeds. */
+  /** Makes the queue read this worker's feeds. */
   async #join(manager: JetStreamManager, subjects: readonly string[]): Promise<void> {
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       if (!(await this.#agree(manager, subjects, !this.#hasBeenOpen))) return
@@ -165,9 +173,9 @@ export class Queue {
   }
 
   /**
-   * Compares the feeds of the queue with those of the worker, and has it read these, too. A feed
-   * that only other workers read is noted, and its readers answer; without an answer it leaves the
-   * queue. True if feeds were added.
+   * Compares the queue's feeds with the worker's feeds, and adds missing feeds to the queue. If
+   * only other workers read a feed, this worker writes a note about the feed, and the workers that
+   * read it answer. A feed without an answer leaves the queue. Returns true if feeds were added.
    */
   async #agree(
     manager: JetStreamManager,
@@ -235,15 +243,16 @@ function secondsOf({ config: { ack_wait = 0 } }: ConsumerInfo): number {
 }
 
 /**
- * The time until another worker gets a message: the longest of all workers, since a worker with a
- * long time reports progress less often. A worker that is alone sets its own.
+ * The seconds after which another worker gets a message. It is the longest time of all workers,
+ * because a worker with a long time reports progress less often. If no other worker is active, the
+ * worker sets its own time.
  */
 function ackWaitOf(info: ConsumerInfo, redeliverAfter: number): number {
   const isAlone = info.num_waiting === 0 && info.num_ack_pending === 0
   return isAlone ? redeliverAfter : Math.max(redeliverAfter, secondsOf(info))
 }
 
-/** Says once that workers of a queue read other feeds. */
+/** Emits one error if the queue has feeds that this worker does not read. */
 function sayForeign(
   worker: QueueWorker,
   disputed: readonly string[],
@@ -268,7 +277,7 @@ function readNotes({ config: { metadata = {} } }: ConsumerInfo): Map<string, Not
   return notes
 }
 
-/** The metadata of a consumer, with other notes. */
+/** The metadata of a consumer, with its notes replaced. */
 function withNotes(
   { config: { metadata = {} } }: ConsumerInfo,
   notes: ReadonlyMap<string, Note>,
@@ -282,8 +291,8 @@ function withNotes(
 }
 
 /**
- * Consumers of former versions, which had a hash of their feeds in the name; the first to be made
- * is the first.
+ * Finds the queue's consumers from former versions, whose names contain a hash of their feeds. The
+ * oldest consumer is the first.
  */
 async function findOld(
   manager: JetStreamManager,
@@ -307,9 +316,9 @@ function filtersOf({ config }: ConsumerInfo): readonly string[] {
 }
 
 /**
- * Takes what an old consumer has left: what a later one of the queue has brought, or will bring, is
- * left to that. In the end it is given a subject that nothing has, so that the server forgets it in
- * time.
+ * Drains an old consumer: it delivers the messages that are left. It skips messages that a later
+ * consumer of the queue has delivered or will deliver. In the end, the consumer gets a subject that
+ * no message has, so that the server removes it in time.
  */
 function drain(
   manager: JetStreamManager,
@@ -320,7 +329,7 @@ function drain(
   const start = all.at(-1)?.config.opt_start_seq ?? 1
   const later = all.slice(all.indexOf(old) + 1, -1).map(info => ({
     subjects: new Set(filtersOf(info)),
-    // An old one began when it was made.
+    // An old consumer began with the messages published after its creation.
     from: Date.parse(info.created) + OVERLAP,
   }))
 
@@ -338,7 +347,7 @@ function drain(
       const isPast = num_pending === 0 || delivered.stream_seq >= start - 1
       if (!isPast || num_ack_pending > 0) return false
       await manager.consumers.update(log.stream, old.name, {
-        // A subject that nothing has.
+        // A subject that no message has.
         filter_subjects: [`${log.prefix}.${old.name}-drained.none`],
       })
       return true

@@ -24,32 +24,33 @@ import { checkName, checkPrefix, subjectOf } from './subjects.js'
 
 /** The feeds that a relay reads, and the log that it stores their reports in. */
 export interface RelayOptions {
-  /** A client of the service; the relay does not close it. Give it, or `config`. */
+  /** A client of the service. The relay does not close it. Give either `client` or `config`. */
   readonly client?: Client
-  /** The configuration of a client of the relay's own, with `haMode` unless it says otherwise. */
+  /**
+   * The configuration of the relay's own client. `haMode` is on, unless the configuration turns it
+   * off.
+   */
   readonly config?: Config
-  /** A connection of NATS; the relay does not close it. */
+  /** A NATS connection. The relay does not close it. */
   readonly connection: NatsConnection
   /** The feeds: one id, several separated by commas, or a list. */
   readonly feedIDs: string | readonly string[]
-  /** The stream of JetStream. @default 'SLUICE' */
+  /** The name of the JetStream stream. @default 'SLUICE' */
   readonly stream?: string
-  /** The beginning of its subjects. @default 'sluice' */
+  /** The prefix of the stream's subjects. @default 'sluice' */
   readonly prefix?: string
   /**
-   * Creates the stream where it does not exist; with settings of your own, or true. @default false
+   * Whether the stream is created if it does not exist: true, or your own settings for it.
+   * @default false
    */
   readonly create?: boolean | CreateOptions
-  /** Tells this relay's cursors from those of others. @default 'relay' */
+  /** Distinguishes this relay's cursors from the cursors of other relays. @default 'relay' */
   readonly name?: string
-  /**
-   * Where the relay stores how far it has come. @default natsCursors with the relay's name as the
-   * key
-   */
+  /** Where the relay stores its cursors. @default natsCursors with the relay's name as the key */
   readonly cursors?: CursorStore
   /**
-   * Reports that may be published and not be acknowledged, before the connections are paused.
-   * @default 1024
+   * How many published reports may wait for the log's acknowledgement. At this limit, the relay
+   * pauses its connections. @default 1024
    */
   readonly maxUnacknowledged?: number
 }
@@ -72,42 +73,47 @@ export interface RelayMetrics {
   /** Reports that the log has acknowledged. */
   readonly stored: number
   /**
-   * Those of them that the log had before: another relay was faster, or this one sent them twice.
+   * Acknowledged reports that the log already had: another relay was faster, or this relay sent
+   * them twice.
    */
   readonly duplicates: number
-  /** Reports that were published, and not acknowledged yet. */
+  /** Reports that were published but not yet acknowledged. */
   readonly unacknowledged: number
 }
 
 /** A relay that is running. */
 export interface Relay extends AsyncDisposable {
   /**
-   * The stream that it reads. Its `error` event also has what the log refuses; that is tried again
-   * until it succeeds.
+   * The stream that the relay reads. Its `error` event also reports messages that the log rejects.
+   * The relay retries these messages until it succeeds.
    */
   readonly stream: Stream
-  /** Resolves when the relay was closed, rejects with the error that ended it. */
+  /** Resolves when the relay was closed. Rejects with the error that ended the relay. */
   readonly closed: Promise<void>
   /** The counts so far, as a copy. */
   getMetrics(): RelayMetrics
-  /** Ends it: what the log has not acknowledged is fetched by the next one. Idempotent. */
+  /**
+   * Closes the relay. The next relay fetches the reports that the log has not acknowledged.
+   * Idempotent.
+   */
   close(): Promise<void>
 }
 
 /**
- * Milliseconds of missing reports that a relay fetches, unless its configuration says otherwise.
+ * How many milliseconds of missing reports a relay fetches, unless its configuration sets another
+ * limit.
  */
 const MAX_BACKFILL = 86_400_000
-/** Milliseconds that a relay which closes waits for the log's acknowledgements. */
+/** Milliseconds that a closing relay waits for the log's acknowledgements. */
 const FLUSH = 2000
 
-/** Feeds whose newest message is read at a time. */
+/** For how many feeds at a time the newest message is read. */
 const AT_A_TIME = 32
 
 /**
- * Starts a relay: it receives the reports of feeds once, and publishes each to the log. Its cursors
- * move when the log has acknowledged, so one that was killed goes on where the log ends. Resolves
- * once it is connected.
+ * Starts a relay. It receives the reports of feeds and publishes each report to the log. Its
+ * cursors move only after the log has acknowledged, so a relay that was killed resumes where the
+ * log ends. Resolves once the relay is connected.
  */
 export async function createRelay(given: RelayOptions): Promise<Relay> {
   const options = readOptions('createRelay', given, schema)
@@ -119,9 +125,10 @@ export async function createRelay(given: RelayOptions): Promise<Relay> {
     const saved =
       options.cursors ?? natsCursors(log.connection, { key: name, replicas: config.num_replicas })
     const cursors = cursorsFromLog(log, feedIDs, saved)
-    // A stream goes on without cursors that can't be read; a relay would lose what came since. A
-    // relay that is killed at once has stored new reports, and fetched none of the missing ones:
-    // the next begins where it did.
+    // A stream continues without its cursors if they can't be read. A relay would then lose
+    // reports, so a failure to load ends it here. The cursors are saved at once, because a relay
+    // that is killed early has stored new reports but fetched no missing ones. The next relay then
+    // begins at the same cursors.
     await cursors.save(await cursors.load())
     const stream = client.createStream(feedIDs, {
       acknowledge: 'manual',
@@ -211,7 +218,10 @@ async function run(
   }
 }
 
-/** Cursors of a relay: of a feed that the store has none of, that is where the log ends. */
+/**
+ * The cursor store of a relay. For a feed without a saved cursor, it loads the time of the feed's
+ * newest report in the log.
+ */
 function cursorsFromLog(
   log: ReportLog,
   feedIDs: readonly string[],

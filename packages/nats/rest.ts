@@ -5,27 +5,27 @@ import { mapSome, type ReportLog } from './log.js'
 import { createPages, type FindPage, findLatest, type ScanOptions } from './scan.js'
 import { feedsOfShare, type Share } from './subjects.js'
 
-/** The log that REST requests are answered from. */
+/** The log that REST requests are answered from, and how it is searched. */
 export interface LogRestParts extends ScanOptions {
   readonly log: ReportLog
-  /** Only the feeds of this share are listed. */
+  /** If set, only the feeds of this share are listed. */
   readonly share: Share | undefined
 }
 
 interface Parts extends LogRestParts {
   readonly findPage: FindPage
-  /** That of the request. */
+  /** The signal of the request. */
   readonly signal: AbortSignal | undefined
 }
 
 const DEFAULT_PAGE = 10
 const MAX_PAGE = 10_000
-/** Feeds of a bulk request that are looked for at a time. */
+/** How many feeds of a bulk request are searched at a time. */
 const AT_A_TIME = 16
 
 /**
- * A fetch that answers the service's REST requests from the log, and sends nothing elsewhere. It
- * settles when the log is asked nothing more, also where its signal aborts.
+ * Creates a fetch that answers the service's REST requests from the log, and sends nothing
+ * elsewhere. It settles only when its queries to the log have ended, even if its signal aborts.
  */
 export function createLogFetch(given: LogRestParts): typeof fetch {
   const findPage = createPages(given.log, given)
@@ -86,7 +86,7 @@ async function answer(
       return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
     }
     case '/':
-      // It is asked for the time of the log.
+      // Clients request this path to get the log's time, which `info` updates.
       await log.info()
       return undefined
     default:
@@ -100,7 +100,7 @@ async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
   return { text: JSON.stringify({ feeds: listed.map(feedID => ({ feedID })) }) }
 }
 
-/** The report that holds at a time. */
+/** Finds the report that is valid at a time. */
 async function findAt(
   { findPage, signal }: Parts,
   feedID: string,

@@ -9,23 +9,27 @@ import { subjectOf } from './subjects.js'
 /** How a log is searched for reports of a time. */
 export interface ScanOptions {
   /**
-   * Milliseconds by which a report may be published later than it was observed, where it is looked
-   * for.
+   * How many milliseconds after its observation a report may be published. The search looks for
+   * missing reports up to this delay.
    */
   readonly maxPublishDelay: number
 }
 
-/** Milliseconds before the newest message in which the newest report may lie. */
+/**
+ * How many milliseconds before the newest message the search for the newest report begins. Reports
+ * may be published out of order.
+ */
 const NEWEST_MARGIN = 60_000
-/** Messages of one request to the log. */
+/** How many messages one request to the log asks for at least. */
 const MIN_BATCH = 64
+/** How many messages one request to the log asks for at most. */
 const MAX_BATCH = 1024
-/** Milliseconds that a server which is behind has to catch up. */
+/** Milliseconds that a server that is behind the others has to catch up. */
 const PATIENCE = 10_000
 /** Milliseconds after which a server that is behind is asked again. */
 const BEHIND_DELAY = 100
 
-/** Pages whose next page is remembered. */
+/** For how many pages the position of the next page is remembered. */
 const MAX_PLACES = 10_000
 
 /** Finds pages of reports. */
@@ -43,13 +47,13 @@ interface Found {
 }
 
 /**
- * Finds the reports of a feed from a time on, ascending, at most `limit`. The order of publishing
- * is not that of observation: it reads on until each report on the page follows on the one before
- * it, or what is missing would be later than `maxPublishDelay`. It remembers where the next page
- * begins, so that each message is read once by whoever reads page after page.
+ * Creates a function that finds the reports of a feed from a time on, ascending, at most `limit`.
+ * Reports may be published out of order. So it reads on until no report is missing on the page, or
+ * until a missing report would be later than `maxPublishDelay`. It remembers where the next page
+ * begins. So a caller that reads page after page reads each message once.
  */
 export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): FindPage {
-  /** Where in the log the page of a feed and a time begins. */
+  /** For a feed and a time: the position in the log where the page begins. */
   const places = new Map<string, number>()
 
   function remember(feedID: string, page: readonly FrameFields[], rest: number): void {
@@ -93,8 +97,8 @@ export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): F
 }
 
 /**
- * The number of the first message that was read and is later than the page; `next` where there is
- * none.
+ * The number of the first message that was read and whose report is later than the page. If there
+ * is none, this is `next`.
  */
 function firstAfter(found: readonly Found[], end: FrameFields | undefined, next: number): number {
   const time = end?.observationsTimestamp ?? -1
@@ -104,7 +108,10 @@ function firstAfter(found: readonly Found[], end: FrameFields | undefined, next:
   )
 }
 
-/** The report of a feed with the newest observations; undefined where it has none. */
+/**
+ * Finds the report of a feed with the newest observations. Returns undefined if the feed has no
+ * report.
+ */
 export async function findLatest(
   log: ReportLog,
   feedID: string,
@@ -129,7 +136,10 @@ export async function findLatest(
   }
 }
 
-/** Sorts reports by time, drops copies, and takes the first; reports of one time are not parted. */
+/**
+ * Sorts reports by time, drops duplicates, and takes the first `limit`. Reports with the same time
+ * stay on one page if they fit.
+ */
 function sortPage(
   found: readonly Found[],
   limit: number,
@@ -145,7 +155,10 @@ function sortPage(
   return { page: all.slice(0, end === 0 ? limit : Math.min(end, limit)), isFull: true }
 }
 
-/** True where the first report holds at `start`, and each follows on the one before it. */
+/**
+ * True if the first report is valid at `start`, and each report follows directly on the report
+ * before it.
+ */
 function isWhole(page: readonly FrameFields[], start: number): boolean {
   let expected = start
   for (const { validFromTimestamp: from, observationsTimestamp: to } of page) {
@@ -156,8 +169,8 @@ function isWhole(page: readonly FrameFields[], start: number): boolean {
 }
 
 /**
- * Checks that the log ends where a batch did: after a restart, the server that answered may be
- * behind the others. Gives that server time, and returns false if there is more to read.
+ * Checks that the log ends where a batch ended. After a restart, the server that answered may be
+ * behind the others. If there is more to read, it gives that server time and returns false.
  */
 function createEndCheck(
   log: ReportLog,
@@ -181,21 +194,21 @@ function position(from: Position): number | undefined {
   return 'seq' in from ? from.seq : undefined
 }
 
-/** Where messages are read from. */
+/** The position in the log from which messages are read. */
 type Position = { readonly start_time: Date } | { readonly seq: number }
 
 /** Milliseconds that the log may take for one batch. */
 const TIMEOUT = 10_000
 /**
- * A server of these versions never answers again once it has read a batch while it stored a
- * message.
+ * Server versions with a defect: if such a server reads a batch while it stores a message, it never
+ * answers again.
  */
 const HANGING = new Set(['2.12.0', '2.12.1'])
 
 /**
- * The feed's messages from a position on, at most `batch`. Any server with a copy of the stream
- * answers, and it may be behind the others: fewer messages don't prove that there are no more.
- * Nothing more is asked of the log once the signal has aborted.
+ * Reads the feed's messages from a position on, at most `batch`. Any server with a copy of the
+ * stream may answer, even if it is behind the others. So fewer messages don't prove that the log
+ * has no more. Once the signal has aborted, no further request is sent to the log.
  */
 async function readBatch(
   log: ReportLog,
@@ -242,7 +255,7 @@ function readAtOnce(
     const messages: StoredMsg[] = []
     const { promise, resolve, reject } = createDeferred<readonly StoredMsg[]>()
     const timer = setTimeout(() => reject(new Error(`nothing within ${TIMEOUT} ms`)), TIMEOUT)
-    // With a callback, the library ends its subscription.
+    // With a callback, the library ends its subscription itself.
     const callback = (done: { readonly err?: Error } | null, message: StoredMsg): void => {
       if (done === null) messages.push(message)
       else if (done.err === undefined || isNothing(done.err)) resolve(messages)

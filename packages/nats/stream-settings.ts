@@ -4,13 +4,16 @@ import { isAPIError, logError, RelayLogError } from './errors.js'
 import { keepTrying, type ReportLog } from './log.js'
 import { allSubjects } from './subjects.js'
 
-/** How a stream is created that does not exist. */
+/** The settings of a stream that a relay creates. */
 export interface CreateOptions {
-  /** Servers that each hold a copy, 1 to 5. @default 1 */
+  /** How many servers each hold a copy, 1 to 5. @default 1 */
   readonly replicas?: number
-  /** Hours that a report is stored. @default 24 */
+  /** How many hours a report is stored. @default 24 */
   readonly hours?: number
-  /** Bytes that are stored at most; the oldest reports are removed. @default 8589934592 */
+  /**
+   * How many bytes are stored at most. Above this limit, the oldest reports are removed.
+   * @default 8589934592
+   */
   readonly bytes?: number
 }
 
@@ -21,25 +24,30 @@ const schema = {
 } satisfies Schema<CreateOptions>
 
 /**
- * Minutes in which the log recognises a report that it has: a relay that was away sends some again.
+ * `duplicate_window` of a new stream: minutes within which the log recognises a duplicate. A relay
+ * that was away sends some reports again.
  */
 const DUPLICATE_MINUTES = 10
+/** The shortest `duplicate_window` that an existing stream may have, in minutes. */
 const LEAST_DUPLICATE_MINUTES = 2
 const MINUTE = 60_000_000_000
 const HOUR = 60 * MINUTE
-/** A report is about 1500 bytes as a frame. */
+/**
+ * The smallest `max_msg_size` that an existing stream may have, in bytes. The frame of a report has
+ * about 1500 bytes.
+ */
 const LEAST_MESSAGE = 65_536
 
 /**
- * Milliseconds for which a log that gives no answer is asked again: its servers may be electing a
+ * Milliseconds for which a log that does not answer is asked again. Its servers may be electing a
  * leader.
  */
 const PATIENCE = 30_000
 const RETRY_AFTER = 250
 
 /**
- * Makes sure that the stream is there and serves. Throws RelayLogError that names the setting which
- * does not.
+ * Makes sure that the stream exists and has suitable settings. Throws a RelayLogError that names
+ * each unsuitable setting.
  */
 export function prepareStream(
   log: ReportLog,
@@ -97,7 +105,7 @@ async function createStream(
       num_replicas: replicas,
     })
   } catch (thrown) {
-    // Another relay was faster.
+    // If the stream exists now, another relay was faster.
     if (isAPIError(thrown, 'streamExists')) return log.info()
     throw logError(`stream ${log.stream} could not be created`, thrown)
   }
@@ -132,7 +140,7 @@ export function wrongSettings(config: StreamConfig, prefix: string): readonly st
   return rules.flatMap(([isGood, rule]) => (isGood ? [] : [rule]))
 }
 
-/** True where a subject with wildcards takes all that another takes. */
+/** True if a subject with wildcards matches everything that another subject matches. */
 function covers(one: string, other: string): boolean {
   const [parts, others] = [one.split('.'), other.split('.')]
   for (const [at, part] of parts.entries()) {

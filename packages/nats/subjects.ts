@@ -9,13 +9,14 @@ import {
 import { checkObject } from 'sluice/internal'
 import { feedVersion, isFeedID } from 'sluice/report'
 
-/** The stream, and what its subjects begin with, unless options say otherwise. */
+/** The default name of the stream. */
 export const DEFAULT_STREAM = 'SLUICE'
+/** The default prefix of the stream's subjects. */
 export const DEFAULT_PREFIX = 'sluice'
 
 /** One of several equal shares of the feeds. */
 export interface Share {
-  /** Which share it is, from 0 on. */
+  /** The number of this share, from 0. */
   readonly index: number
   /** How many shares there are. */
   readonly of: number
@@ -36,17 +37,20 @@ export function allSubjects(prefix: string): string {
   return `${prefix}.*.*`
 }
 
-/** The last part of a subject: its feed, where it is of a log. */
+/** The last part of a subject. In the subjects of a log, that is the feed's id. */
 export function feedPart(subject: string): string {
   return subject.slice(subject.lastIndexOf('.') + 1)
 }
 
-/** The subject under which only the workers of one queue get a feed's reports again. */
+/** The subject for republishing a feed's reports to the workers of one queue only. */
 export function againSubject(prefix: string, queue: string, feedID: string): string {
   return `${prefix}.${queue}-again.${feedID}`
 }
 
-/** The subject of dead letters: of a feed, or of all feeds of a queue; `>` are all. */
+/**
+ * The subject of a feed's dead letters in a queue. With `*` as the feed, it covers all feeds of the
+ * queue. With `>` as the queue and no feed, it covers all dead letters.
+ */
 export function deadSubject(prefix: string, queue: string, feedID?: string): string {
   return `${prefix}-dead.${queue}${feedID === undefined ? '' : `.${feedID}`}`
 }
@@ -57,18 +61,21 @@ export function feedOf(prefix: string, subject: string): string | undefined {
   return isFeedID(feedID) && subject === subjectOf(prefix, feedID) ? feedID : undefined
 }
 
-/** Those of the feeds that belong to a share: each feed belongs to one, by a hash of its id. */
+/**
+ * Returns the feeds that belong to a share. Each feed belongs to exactly one share, by a hash of
+ * its id.
+ */
 export function feedsOfShare(feedIDs: readonly string[], share: Share): readonly string[] {
   const { index, of } = checkShare(share)
   return feedIDs.filter(feedID => hash(feedID.toLowerCase()) % of === index)
 }
 
-/** FNV-1a over the characters. */
+/** The FNV-1a hash of the characters. */
 function hash(text: string): number {
   let value = 0x811c_9dc5
   for (let at = 0; at < text.length; at++)
     value = Math.imul(value ^ text.charCodeAt(at), 0x0100_0193)
-  // The low bits of FNV are poor.
+  // Mixes in the high bits, because the low bits of FNV are poorly distributed.
   return (value ^ (value >>> 15)) >>> 0
 }
 
@@ -79,7 +86,7 @@ export function checkShare(value: Share): Share {
   return share
 }
 
-/** A name that NATS takes for a stream, a bucket or a consumer. */
+/** Checks a name that NATS accepts for a stream, a bucket or a consumer. */
 export function checkName(field: string, value: unknown): string {
   const name = checkText(field, value)
   if (!/^[\w-]{1,64}$/.test(name))
@@ -87,7 +94,7 @@ export function checkName(field: string, value: unknown): string {
   return name
 }
 
-/** The beginning of subjects: names, separated by dots. */
+/** Checks a prefix of subjects: names that are separated by dots. */
 export function checkPrefix(field: string, value: unknown): string {
   const prefix = checkText(field, value)
   if (!/^[\w-]+(\.[\w-]+)*$/.test(prefix) || prefix.length > 64)

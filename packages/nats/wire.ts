@@ -25,42 +25,42 @@ import { QueueWorker, queueScope } from './queue-worker.js'
 import { createLogFetch } from './rest.js'
 import { checkName, checkPrefix, checkShare, feedsOfShare, type Share } from './subjects.js'
 
-/** How a client reads the log. */
+/** The options of `natsWire`: how a client reads the log. */
 export interface NatsWireOptions {
-  /** The stream of JetStream that a relay fills. @default 'SLUICE' */
+  /** The JetStream stream that a relay fills. @default 'SLUICE' */
   readonly stream?: string
-  /** The beginning of its subjects. @default 'sluice' */
+  /** The prefix of the stream's subjects. @default 'sluice' */
   readonly prefix?: string
-  /** Which of several shares of the feeds this worker reads. @default all feeds */
+  /**
+   * The share of the feeds that this worker reads, if several workers divide the feeds.
+   * @default all feeds
+   */
   readonly share?: Share
   /**
-   * The name of a queue: each report goes to one of its workers. @default every worker gets every
-   * report
+   * The name of a queue. Each report goes to one worker of the queue. @default every worker gets
+   * every report
    */
   readonly queue?: string
   /**
-   * Seconds after which a report of a worker of a queue that has died is given to another. @default
-   * 30
+   * For queues: if a worker dies, another worker gets its reports after this many seconds.
+   * @default 30
    */
   readonly redeliverAfter?: number
   /**
-   * Seconds that a worker of a queue may work on a report, before it is given to a worker again.
-   * @default 10 times redeliverAfter
+   * For queues: how many seconds a worker may work on a report. After that, the report is delivered
+   * again. @default 10 times redeliverAfter
    */
   readonly handlingTimeout?: number
-  /**
-   * How often a report of a queue is given to a worker, before it becomes a dead letter. @default
-   * 10
-   */
+  /** For queues: how often a report is delivered before it becomes a dead letter. @default 10 */
   readonly maxDeliveries?: number
   /**
-   * Reports that a worker of a queue may have and not have acknowledged, before it takes others.
-   * @default 32
+   * For queues: how many reports a worker may have that it has not acknowledged. At this limit, the
+   * worker requests no more. @default 32
    */
   readonly maxUnacknowledged?: number
   /**
-   * Seconds by which a missing report may be published late, where requests look for it. @default
-   * 900
+   * How many seconds after its observation a report may be published to the log. Requests for
+   * missing reports search the log up to this delay. @default 900
    */
   readonly maxPublishDelay?: number
 }
@@ -77,14 +77,14 @@ const schema = {
   maxPublishDelay: withDefault(900, number({ min: 0 })),
 } satisfies Schema<NatsWireOptions>
 
-/** The options that make a client of the log: spread them into those of `createClient`. */
+/** The options that make a client read the log. Spread them into the options of `createClient`. */
 export type NatsWire = Required<
   Pick<ClientOptions, 'endpoint' | 'wsEndpoint' | 'connect' | 'fetch'>
 >
 
 /**
- * The log in place of the service: connections bring the messages of a stream of JetStream, and
- * requests are answered from it.
+ * Makes a client use the log instead of the service. Its connections deliver the messages of a
+ * JetStream stream, and its requests are answered from that stream.
  *
  * @example
  * ```ts
@@ -104,7 +104,7 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
     return places
   }
 
-  /** All connections of a stream share a worker. */
+  /** All connections of one client stream share one worker. */
   function queueOf(name: string, cursors: ResumedCursors | undefined): Queue {
     const scope = queueScope(cursors)
     if (scope === undefined)

@@ -8,12 +8,15 @@ import { retry } from 'sluice/plugins/retry'
 import { type VerifyOptions, verify } from 'sluice/plugins/verify'
 import { queueDeliveries } from './queue-worker.js'
 
-/** Milliseconds of missing reports that are fetched: asking the log costs the service nothing. */
+/**
+ * How many milliseconds of missing reports are fetched by default: a day, because requests to the
+ * log cost the service nothing.
+ */
 const MAX_BACKFILL = 86_400_000
 
 /** Options of `queuePreset`. */
 export interface QueuePresetOptions {
-  /** How signatures are verified, and who may sign. @default they are not verified */
+  /** How signatures are verified, and which signers are accepted. @default they are not verified */
   readonly verify?: VerifyOptions
   /** The target and the level of log lines. @default nothing is logged */
   readonly logging?: LoggingConfig
@@ -22,8 +25,8 @@ export interface QueuePresetOptions {
 /** Options of `workerPreset`. */
 export interface WorkerPresetOptions extends QueuePresetOptions {
   /**
-   * How missing reports are fetched from the log, of a day unless this says otherwise, and in which
-   * order reports come.
+   * How missing reports are fetched from the log, and in which order reports are delivered. By
+   * default, missing reports of one day are fetched.
    */
   readonly continuity?: ContinuityOptions
 }
@@ -31,8 +34,8 @@ export interface WorkerPresetOptions extends QueuePresetOptions {
 const queueNames = { verify: true, logging: true }
 
 /**
- * The default preset for a client of the log: without credentials, and without what spares the
- * service.
+ * The default preset for a client of the log. It has no credentials, and no plugins that reduce the
+ * load on the service.
  */
 export function workerPreset(given?: WorkerPresetOptions): readonly Plugin<DecodedReport>[] {
   const options = checkOptions('workerPreset', given, { ...queueNames, continuity: true })
@@ -46,7 +49,10 @@ export function workerPreset(given?: WorkerPresetOptions): readonly Plugin<Decod
   ]
 }
 
-/** The preset for a worker of a queue, which gets some of the reports, each at least once. */
+/**
+ * The preset for a worker of a queue. The worker gets some of the reports, and each of them at
+ * least once.
+ */
 export function queuePreset(given?: QueuePresetOptions): readonly Plugin<DecodedReport>[] {
   const options = checkOptions('queuePreset', given, queueNames)
   return [

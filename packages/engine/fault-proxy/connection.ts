@@ -14,8 +14,8 @@ import {
 } from './rules.js'
 
 /**
- * The first request of a connection; all undefined before its head is complete, or if it is not
- * HTTP.
+ * The first request of a connection. All fields are undefined until its head is complete, and if it
+ * is not HTTP.
  */
 export interface RequestHead {
   /** Upper case: `GET`. */
@@ -28,7 +28,7 @@ export interface RequestHead {
 
 /** A snapshot of one connection through a proxy, with the head of its first request. */
 export interface ProxyConnection extends RequestHead {
-  /** Its place in the order of arrival, from 1. */
+  /** The connection's number in the order of arrival, from 1. */
   readonly number: number
   /** When it was accepted, in Unix ms. */
   readonly openedAt: number
@@ -42,7 +42,7 @@ export interface ProxyConnection extends RequestHead {
   readonly bytesDown: number
 }
 
-/** The bytes of the longest head that is taken for HTTP. */
+/** The longest HTTP head, in bytes. If no head ends within it, the bytes do not count as HTTP. */
 const maxHeadBytes = 65_536
 
 function parseHead(head: string): RequestHead {
@@ -51,12 +51,12 @@ function parseHead(head: string): RequestHead {
   return { method, path, origin }
 }
 
-/** The proxy of a connection. */
+/** The parts of a proxy that its connections use. */
 export interface ProxyState {
   readonly upstream: Upstream
   readonly seed: number
   readonly log: ProxyLog
-  /** The toxics of all its connections. */
+  /** The toxics that apply to all connections of the proxy. */
   readonly toxics: Readonly<Record<Direction, Toxics>>
 }
 
@@ -82,7 +82,7 @@ export class Connection implements PipeOwner {
   #isResetting = false
   #openSockets = 2
 
-  /** Connects an accepted client to the upstream, once started. */
+  /** Takes a client that was accepted. `start` connects it to the upstream. */
   constructor(
     proxy: ProxyState,
     number: number,
@@ -125,14 +125,14 @@ export class Connection implements PipeOwner {
     }
   }
 
-  /** False from a reset on: its sockets take a moment longer. */
+  /** False as soon as the connection is reset, although its sockets take a moment to close. */
   get isOpen(): boolean {
     return !this.#isResetting
   }
 
   /**
-   * Applies the rules of the opening, starts the timers of the timed rules, and connects the
-   * upstream.
+   * Applies the rules that strike at the opening, starts the timers of timed rules, and connects to
+   * the upstream.
    */
   start(): void {
     this.note('open')
@@ -141,7 +141,7 @@ export class Connection implements PipeOwner {
     this.#connect()
   }
 
-  /** Applies a fault; the returned function ends a fault that lasts. `cause` is for the log. */
+  /** Applies a fault. If the fault lasts, the returned function ends it. `cause` is for the log. */
   apply(fault: Fault, cause?: EventDetails): () => void {
     switch (fault.do) {
       case 'reset':
@@ -182,7 +182,7 @@ export class Connection implements PipeOwner {
     this.#proxy.log.note(this.#number, event, { frame: this.#frames.count, bytes, ...details })
   }
 
-  /** Applies a rule. */
+  /** Applies the fault of a rule that strikes. */
   strike({ rule, frame }: Omit<Strike, 'frame'> & Partial<Strike>): void {
     const release = this.apply(rule, {
       rule: rule.index,
@@ -205,7 +205,10 @@ export class Connection implements PipeOwner {
     }
   }
 
-  /** The upstream is not connected while a blackhole lasts. */
+  /**
+   * Starts a blackhole; the returned function ends it. While it lasts, the connection does not
+   * connect to the upstream.
+   */
   #blackhole(fault: Fault): () => void {
     const releases = this.#pipesOf(fault).map(pipe => pipe.hold())
     this.#blackholes++
@@ -218,7 +221,8 @@ export class Connection implements PipeOwner {
 
   #slowDown(fault: Fault): () => void {
     const pipes = this.#pipesOf(fault)
-    // A copy, as a set contains an object once: two equal faults are two.
+    // Added as a copy, because the same fault may be applied twice and a set contains an object
+    // only once.
     const added = { ...fault }
     for (const { toxics } of pipes) toxics.add(added)
     this.update()
@@ -236,7 +240,9 @@ export class Connection implements PipeOwner {
     this.#timers.add(timer)
   }
 
-  /** Starts the timer of the first strike after `lastMs`, in ms since the opening. */
+  /**
+   * Starts the timer for the rule's first strike after `lastMs`, which is in ms since the opening.
+   */
   #schedule(rule: Rule, lastMs: number): void {
     const ms = nextPlace(rule, lastMs)
     if (ms === undefined) return

@@ -1,6 +1,6 @@
 import type { ConnectionScript, Direction, Strike } from './rules.js'
 
-/** Where a data frame lies among the bytes of its direction. */
+/** The position of a data frame in the bytes of its direction. */
 interface FrameSpan {
   readonly number: number
   readonly start: number
@@ -11,7 +11,7 @@ interface FrameSpan {
 const empty = Buffer.alloc(0)
 const upgrade = Buffer.from('HTTP/1.1 101')
 const headEnd = Buffer.from('\r\n\r\n')
-/** The bytes of the longest head that is taken for HTTP. */
+/** The longest HTTP head, in bytes. If no head ends within it, the bytes do not count as HTTP. */
 const maxHeadBytes = 65_536
 
 const minHeaderBytes = 2
@@ -38,8 +38,8 @@ function measure(bytes: Buffer): { header: number; payload: number } | undefined
 }
 
 /**
- * Finds the frames among a server's bytes, from the response on. A response other than 101 has no
- * frames.
+ * Finds the frames in a server's bytes, which begin with the HTTP response. Frames follow only a
+ * 101 response.
  */
 export class FrameReader {
   #state: 'head' | 'frames' | 'other' = 'head'
@@ -59,7 +59,9 @@ export class FrameReader {
     return this.#count
   }
 
-  /** Adds bytes; returns those that belong to known frames, and the frames that begin in them. */
+  /**
+   * Adds bytes. Returns the bytes whose frames are known, and the frames that begin in these bytes.
+   */
   read(chunk: Buffer): { bytes: Buffer; frames: FrameSpan[] } {
     const all = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, chunk]) : chunk
     const frames: FrameSpan[] = []
@@ -72,7 +74,10 @@ export class FrameReader {
     return { bytes: all.subarray(0, to), frames }
   }
 
-  /** Returns and clears the bytes still buffered: an incomplete head of a response or a frame. */
+  /**
+   * Returns and clears the bytes that are still buffered: the incomplete head of a response or of a
+   * frame.
+   */
   rest(): Buffer {
     const rest = this.#buffered
     this.#buffered = empty
@@ -80,7 +85,10 @@ export class FrameReader {
     return rest
   }
 
-  /** The length of the head; undefined while it is incomplete. */
+  /**
+   * The length of the head of a 101 response. Undefined while the head is incomplete, and for other
+   * responses.
+   */
   #headLength(bytes: Buffer): number | undefined {
     const known = Math.min(bytes.length, upgrade.length)
     const isUpgrade = bytes.compare(upgrade, 0, known, 0, known) === 0
@@ -94,8 +102,8 @@ export class FrameReader {
   }
 
   /**
-   * Adds the frames from an index on to `frames`. Returns the end of the bytes whose frames are
-   * known.
+   * Adds the frames that begin at or after an index to `frames`. Returns the end of the bytes whose
+   * frames are known.
    */
   #findFrames(bytes: Buffer, from: number, frames: FrameSpan[]): number {
     let at = from
@@ -114,19 +122,20 @@ export class FrameReader {
   }
 }
 
-/** Which bits of a direction flip. Positions count the bytes of the direction. */
+/** Decides which bits of a direction flip. Positions count the bytes of that direction. */
 export class BitFlips {
   readonly #random: () => number
   readonly #corruptRate: () => number
   readonly #onFlip: (at: number, strike: Strike | undefined) => void
   readonly #flips = new Map<number, { mask: number; strike: Strike | undefined }>()
   /**
-   * The next flip of the rate is drawn ahead, so that it does not depend on how bytes are chunked.
+   * The position of the next flip by the corruption rate. It is drawn ahead, so that it does not
+   * depend on how bytes are split into chunks.
    */
   #nextFlip = Number.POSITIVE_INFINITY
   #rate = 0
 
-  /** No flips yet. `onFlip` is called with the position of each flipped byte. */
+  /** At first, no flips are planned. `onFlip` is called with the position of each flipped byte. */
   constructor(
     random: () => number,
     corruptRate: () => number,
@@ -137,18 +146,18 @@ export class BitFlips {
     this.#onFlip = onFlip
   }
 
-  /** Flips a bit of each of `count` bytes from `at` on. */
+  /** Plans to flip a bit in each of `count` bytes from `at` on. */
   plan(at: number, count: number, strike?: Strike): void {
     for (let i = 0; i < count; i++) this.#set(at + i, strike)
   }
 
-  /** Flips a bit of each of `count` random bytes from `start` up to `end`. */
+  /** Plans to flip a bit in each of `count` random bytes from `start` up to `end`. */
   planWithin(start: number, end: number, count: number, strike: Strike): void {
     for (let i = 0; i < count; i++)
       this.#set(start + Math.floor(this.#random() * (end - start)), strike)
   }
 
-  /** Applies the planned flips of these bytes and those of the corruption rate. */
+  /** Applies the planned flips of these bytes, and the flips by the corruption rate. */
   apply(bytes: Buffer, position: number): Buffer {
     this.#planRate(position, position + bytes.length)
     const due = [...this.#flips].filter(([at]) => at < position + bytes.length)
@@ -173,7 +182,10 @@ export class BitFlips {
     this.#nextFlip = from + Math.floor(gap)
   }
 
-  /** Adds the flips of the rate, except where a rule flips already: the log names the rule. */
+  /**
+   * Plans the flips by the corruption rate. It leaves out a byte that a rule already flips, so that
+   * the log names the rule.
+   */
   #planRate(from: number, to: number): void {
     if (this.#rate !== this.#corruptRate()) {
       this.#rate = this.#corruptRate()
@@ -184,7 +196,7 @@ export class BitFlips {
   }
 }
 
-/** Cuts the bytes of a direction where rules strike, and flips their bits. */
+/** Cuts the bytes of a direction at the places where rules strike, and flips bits. */
 export class Cutter {
   readonly #direction: Direction
   readonly #script: ConnectionScript
@@ -192,10 +204,13 @@ export class Cutter {
   readonly #reader: FrameReader | undefined
   readonly #pending: { readonly at: number; readonly strike: Strike }[] = []
   #position = 0
-  /** A rule that would strike after a reset saves its strikes for the next connection. */
+  /**
+   * True once a rule will reset the connection or end this direction. Rules no longer strike then,
+   * so that they keep their remaining strikes for the next connection.
+   */
   #isClosing = false
 
-  /** A cutter at the beginning of a connection. Without a frame reader there are no frames. */
+  /** Starts at the beginning of a connection. Without a frame reader, no frames are found. */
   constructor(
     direction: Direction,
     script: ConnectionScript,
@@ -208,7 +223,7 @@ export class Cutter {
     this.#reader = reader
   }
 
-  /** Returns bytes and strikes in their order. */
+  /** Cuts a chunk. Returns its bytes and the strikes between them, in order. */
   cut(chunk: Buffer): (Buffer | Strike)[] {
     const { bytes, frames } = this.#reader?.read(chunk) ?? { bytes: chunk, frames: [] }
     const start = this.#position
@@ -231,7 +246,7 @@ export class Cutter {
     return pieces
   }
 
-  /** Flips a bit of each of the next bytes. */
+  /** Plans to flip a bit in each of the next `count` bytes. */
   corruptNext(count: number): void {
     this.#flips.plan(this.#position, count)
   }

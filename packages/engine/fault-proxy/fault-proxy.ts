@@ -23,15 +23,20 @@ import {
 
 /** The direction a fault affects. */
 export interface FaultOptions {
-  /** `up` is from the client to the upstream, `down` the way back. The default is the method's. */
+  /**
+   * `up` is from the client to the upstream, `down` is from the upstream to the client. Each method
+   * has its own default.
+   */
   readonly direction?: Directions
 }
 
 /** A running fault proxy. Its faults take effect at once. */
 export interface FaultProxy {
-  /** `http://127.0.0.1:PORT`, or `https:` if the upstream's URL has it: TLS passes through. */
+  /**
+   * `http://127.0.0.1:PORT`, or `https:` if the upstream uses TLS. TLS passes through unchanged.
+   */
   readonly url: string
-  /** `ws://127.0.0.1:PORT`, or `wss:` */
+  /** `ws://127.0.0.1:PORT`, or `wss:` if the upstream uses TLS. */
   readonly wsURL: string
   /** `127.0.0.1` */
   readonly host: string
@@ -44,46 +49,57 @@ export interface FaultProxy {
   /** The latest events, in order. */
   log(): ProxyEvent[]
   /**
-   * Changes the faults of all connections, open and to come. Settles once they apply: at once,
-   * except for `refuse: false`.
+   * Changes the faults of all connections, current and future. The promise settles when the changes
+   * apply. That is at once, except for `refuse: false`: then the port must be opened first.
    */
   set(settings: ProxySettings): Promise<void>
-  /** Resets open connections, on both sides: `ECONNRESET`. Returns how many. */
+  /**
+   * Resets open connections on both sides: both get `ECONNRESET`. Returns the number of
+   * connections.
+   */
   reset(which?: WhichConnections): number
   /**
-   * Ends one direction of open connections with a FIN and drops what it still sends; the other one
-   * goes on. The default is the server's. Returns how many.
+   * Ends one direction of open connections with a FIN, and drops the bytes that its sender still
+   * sends. The other direction continues. The default is the direction from the server. Returns the
+   * number of connections.
    */
   halfClose(which?: WhichConnections, options?: FaultOptions): number
   /**
-   * Lets nothing through, not even an end, while sockets stay open; the default is both directions.
-   * Without `which` it applies to connections to come as well: they are accepted, and the upstream
-   * is not connected. The returned function ends it and sends the queued bytes.
+   * Lets nothing through, not even the end of a connection, while sockets stay open. The default is
+   * both directions. Without `which`, it also applies to future connections: the proxy accepts
+   * them, but does not connect to the upstream. The returned function ends the blackhole and sends
+   * the queued bytes.
    */
   blackhole(which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Limits the bytes per second; the default is both directions. Without `which` it applies to
-   * connections to come as well. The returned function ends it.
+   * Limits the bytes per second. The default is both directions. Without `which`, it also applies
+   * to future connections. The returned function ends the limit.
    */
   drip(bytesPerSecond: number, which?: WhichConnections, options?: FaultOptions): () => void
   /**
-   * Flips a bit of each of the next `bits` bytes (1) of open connections; the default direction is
-   * the server's. Returns how many connections.
+   * Flips a bit in each of the next `bits` bytes of open connections. The defaults are one byte and
+   * the direction from the server. Returns the number of connections.
    */
   corrupt(which?: WhichConnections, options?: FaultOptions & { readonly bits?: number }): number
-  /** Ends everything, for good. */
+  /** Closes all connections and the proxy for good. */
   close(): Promise<void>
   /** The same as `close`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** One of the open connections by its number, or those a function picks. */
+/**
+ * Selects open connections: the connection with this number, or every connection for which the
+ * function returns true.
+ */
 export type WhichConnections = number | ((connection: ProxyConnection) => boolean)
 
 /** The connections of a proxy that are not closed yet. */
 class Connections {
   readonly all = new Set<Connection>()
-  /** The faults of connections to come as well, and what releases the connections from each. */
+  /**
+   * The faults that also apply to future connections. Each fault has the functions that release its
+   * connections.
+   */
   readonly #lasting = new Map<Fault, Map<Connection, () => void>>()
 
   /** Adds a connection, and applies the lasting faults to it. */
@@ -97,7 +113,7 @@ class Connections {
     for (const releases of this.#lasting.values()) releases.delete(connection)
   }
 
-  /** The open connections that are meant. */
+  /** The open connections that `which` selects. */
   find(which?: WhichConnections): Connection[] {
     // A connection that is being reset takes a moment to close.
     const open = [...this.all].filter(({ isOpen }) => isOpen)
@@ -114,8 +130,8 @@ class Connections {
   }
 
   /**
-   * Applies a fault until the returned function is called; without `which`, to connections to come
-   * as well.
+   * Applies a fault until the returned function is called. Without `which`, the fault also applies
+   * to future connections.
    */
   applyLasting(which: WhichConnections | undefined, fault: Fault): () => void {
     const releases = new Map(this.find(which).map(each => [each, each.apply(fault)]))
@@ -133,8 +149,8 @@ function directionIn(method: string, options: FaultOptions | undefined, usual: D
 }
 
 /**
- * Starts a TCP proxy on loopback, in front of any host and port. Its methods or a script cause
- * faults of connections.
+ * Starts a TCP proxy on loopback, in front of any host and port. Its methods and its script cause
+ * faults in connections.
  *
  * @throws {ValidationError} an option, or a field of a rule, is invalid
  * @example

@@ -8,15 +8,15 @@ export type ProxyEventName =
   | 'connect'
   /** The upstream has answered 101: WebSocket frames follow. */
   | 'upgrade'
-  /** The sender of that direction has sent its FIN. */
+  /** The sender in this direction has sent its FIN. */
   | 'end'
-  /** The sender of that direction was reset or could not be reached; `error` has the code. */
+  /** The sender in this direction was reset or could not be reached. `error` has the code. */
   | 'error'
-  /** Both sides are closed; `bytes` counts those that went down. */
+  /** Both sides are closed. `bytes` counts the bytes that went to the client. */
   | 'close'
   /**
-   * The faults; `release` ends one that lasts. The byte that `corrupt` changed comes after `bytes`
-   * others.
+   * A fault was applied. `release` means that a lasting fault has ended. For `corrupt`, `bytes`
+   * counts the bytes before the changed byte.
    */
   | 'reset'
   | 'half-close'
@@ -38,15 +38,15 @@ export interface ProxyEvent {
   readonly connection: number | undefined
   /** The observation or the action. */
   readonly event: ProxyEventName
-  /** The direction that it affects. */
+  /** The direction that the event is about. */
   readonly direction: Direction | 'both' | undefined
   /** How many data frames of the server had begun. */
   readonly frame: number | undefined
   /** How many bytes of the direction had gone through. */
   readonly bytes: number | undefined
-  /** The index in the script of the rule that caused it. */
+  /** The rule that caused the event, by its index in the script. */
   readonly rule: number | undefined
-  /** The code of an error: `ECONNRESET`. */
+  /** The code of an error, such as `ECONNRESET`. */
   readonly error: string | undefined
 }
 

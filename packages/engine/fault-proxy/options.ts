@@ -24,20 +24,23 @@ import {
 
 /** The options of `startFaultProxy`. */
 export interface FaultProxyOptions {
-  /** The server behind the proxy: a URL, of which host and port count, or `{ host, port }`. */
+  /**
+   * The server behind the proxy: `{ host, port }`, or a URL. Only the scheme, the host and the port
+   * of a URL matter.
+   */
   readonly upstream:
     | string
     | {
-        /** A name or an address. */
+        /** A host name or an IP address. */
         readonly host: string
-        /** 1 to 65535. */
+        /** The port, 1 to 65535. */
         readonly port: number
       }
-  /** The port it listens on; 0 is any free one. @default 0 */
+  /** The port that the proxy listens on. 0 picks any free port. @default 0 */
   readonly port?: number
-  /** Seeds everything random; a whole number. @default 1 */
+  /** Seeds all random decisions. It must be a whole number. @default 1 */
   readonly seed?: number
-  /** The faults that happen by themselves. */
+  /** The rules for faults that happen automatically. */
   readonly script?: readonly FaultRule[]
   /** How many of the latest events the log retains. @default 10000 */
   readonly logLimit?: number
@@ -105,19 +108,22 @@ export interface Toxics {
   readonly corruptRate: number
 }
 
-/** Settings for all connections of a proxy, open and to come. Those left out stay as they are. */
+/**
+ * Settings for all connections of a proxy, current and future. A setting that is left out stays as
+ * it is.
+ */
 export interface ProxySettings {
-  /** Delays bytes and the end of a connection, in ms; 0 turns it off. */
+  /** Delays bytes and the end of a connection by this many ms. 0 turns the delay off. */
   readonly latencyMs?: number
-  /** Varies the delay at random by up to this many ms, in order; 0 turns it off. */
+  /** Varies the delay at random by up to this many ms. Bytes keep their order. 0 turns this off. */
   readonly jitterMs?: number
-  /** Limits the bytes of each connection per second; `Infinity` turns it off. */
+  /** Limits the bytes per second of each connection. `Infinity` turns the limit off. */
   readonly bytesPerSecond?: number
-  /** Flips a bit in this share of bytes, 0 to 1; 0 turns it off. */
+  /** Flips a bit in this share of bytes, 0 to 1. 0 turns this off. */
   readonly corruptRate?: number
-  /** The direction these are for. @default 'both' */
+  /** The direction that the delays, limits and corruption apply to. @default 'both' */
   readonly direction?: Directions
-  /** Whether new connections are refused, as if nothing listened; open ones stay. */
+  /** Whether new connections are refused, as if nothing listened. Open connections stay open. */
   readonly refuse?: boolean
 }
 

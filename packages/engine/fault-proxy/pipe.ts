@@ -6,23 +6,26 @@ import { sumToxics, type Toxics } from './options.js'
 import type { ConnectionScript, Direction, Strike } from './rules.js'
 
 /**
- * Milliseconds that a receiver has for reading: Node reports a reset as a plain end if bytes are
- * still unread.
+ * Milliseconds that a receiver has to read its bytes before a reset. Otherwise, Node would report
+ * the reset as a plain end.
  */
 const readMs = 20
-/** Beyond this, bytes stay with the sender. */
+/** How many bytes a pipe queues at most. Further bytes stay with the sender. */
 const maxQueuedBytes = 1024 * 1024
-/** A throttled direction sends portions worth so many milliseconds. */
+/**
+ * A throttled direction sends its bytes in portions. One portion takes this many milliseconds at
+ * the allowed rate.
+ */
 const portionMs = 20
-/** Unused time adds up to so many milliseconds at most. */
+/** A throttled direction can save unused time, up to this many milliseconds. */
 const savedMs = 100
 
-/** A token bucket that starts empty. */
+/** Creates a token bucket that starts empty. */
 function createThrottle() {
   let saved = 0
   let since = performance.now()
 
-  /** The bytes that are worth a write of their own. */
+  /** How many bytes are enough for a separate write. */
   const portionOf = (wanted: number, perMs: number): number =>
     Math.max(1, Math.min(wanted, Math.floor(portionMs * perMs)))
 
@@ -57,7 +60,7 @@ interface Item {
   readonly jitter: number
 }
 
-/** The connection of a pipe. */
+/** The connection that a pipe belongs to. */
 export interface PipeOwner {
   readonly script: ConnectionScript
   /** The toxics of the proxy as a whole. */
@@ -70,7 +73,7 @@ export interface PipeOwner {
 
 /** One direction of a connection. Bytes, faults, ends and resets keep their order. */
 export class Pipe {
-  /** The toxics of this direction of this connection, beside those of the proxy. */
+  /** The toxics of this direction of this connection, in addition to the toxics of the proxy. */
   readonly toxics: Set<Partial<Toxics>> = new Set()
   /** How many bytes have gone through. */
   bytes = 0
@@ -92,8 +95,8 @@ export class Pipe {
   #isEnded = false
 
   /**
-   * A pipe between two sockets, which need not be open yet; `reader` finds its frames, if it has
-   * any.
+   * Connects two sockets, which need not be open yet. `reader` finds the frames, if this direction
+   * has frames.
    */
   constructor(
     direction: Direction,
@@ -142,7 +145,7 @@ export class Pipe {
     this.#cutter.corruptNext(count)
   }
 
-  /** Lets nothing through until the returned function is called, once. */
+  /** Lets nothing through until the returned function is called. Call that function only once. */
   hold(): () => void {
     this.#holds++
     return () => {
@@ -151,7 +154,7 @@ export class Pipe {
     }
   }
 
-  /** Sends a FIN now and drops what comes later. */
+  /** Sends a FIN now, and drops queued and later bytes. */
   end(): void {
     this.#clearQueue()
     this.#isEnded = true
@@ -165,7 +168,7 @@ export class Pipe {
     // A socket that is still connecting would be reset only once it is connected.
     if (to.pending) to.destroy()
     else if (wait <= 0) to.resetAndDestroy()
-    // A receiver in this process reads before immediates run, however late timers are.
+    // Even if timers are late, a receiver in this process reads before immediates run.
     else this.#resetting ??= setTimeout(() => setImmediate(() => to.resetAndDestroy()), wait)
   }
 
@@ -175,7 +178,7 @@ export class Pipe {
     this.#clearQueue()
   }
 
-  /** Sends what may be sent now, as toxics and holds allow. */
+  /** Sends as much as toxics and holds allow now. */
   pump(): void {
     clearTimeout(this.#timer)
     for (
@@ -205,7 +208,7 @@ export class Pipe {
     this.#queuedBytes = 0
   }
 
-  /** Returns false: nothing else may be sent until then. */
+  /** Calls `pump` after `ms`. Returns false, because nothing else may be sent until then. */
   #pumpIn(ms: number): false {
     const wait = Math.min(Math.max(1, Math.ceil(ms)), MAX_TIMER)
     this.#timer = setTimeout(() => this.pump(), wait)

@@ -12,82 +12,88 @@ import {
 } from 'sluice/core'
 import { seededRandom } from '../random.js'
 
-/** From the client to the upstream, or back. */
+/** `up` is from the client to the upstream, `down` is from the upstream to the client. */
 export type Direction = 'up' | 'down'
 export type Directions = Direction | 'both'
 
 const kinds = ['reset', 'half-close', 'blackhole', 'drip', 'latency', 'corrupt'] as const
 
-/** A fault of a script, named as the method of the proxy that does the same. */
+/** A fault of a script. If a method of the proxy causes the same fault, both have the same name. */
 export type FaultKind = (typeof kinds)[number]
 
 /**
- * One rule of a script: where it strikes, and what happens there. Without `frame`, `afterBytes` and
- * `afterMs` it strikes when the connection is accepted, before the upstream is connected. Equal
- * seeds and scripts decide alike for equal connections, frames and bytes.
+ * One rule of a script: which fault it causes, and where. Without `frame`, `afterBytes` and
+ * `afterMs`, the rule strikes when the connection is accepted, before the upstream is connected.
+ * The same seed and script make the same decisions for the same connections, frames and bytes.
  */
 export interface FaultRule {
   /** The fault to cause. */
   readonly do: FaultKind
-  /** The connection, by its order of arrival, from 1. @default every connection */
+  /** The connection's number in the order of arrival, from 1. @default every connection */
   readonly connection?: number
   /**
-   * The data frame of the server, from 1, of a WebSocket without TLS. Pings, pongs and closes are
-   * not counted, as their number depends on timing.
+   * The number of the server's data frame, counted from 1. Only for a WebSocket without TLS. Pings,
+   * pongs and closes are not counted, because their number depends on timing.
    */
   readonly frame?: number
   /**
-   * Whether it strikes before the frame's first byte, in the middle of its payload, or after its
-   * last byte; not for corrupt, which affects the whole payload. @default 'start'
+   * Whether the rule strikes before the frame's first byte, in the middle of its payload, or after
+   * its last byte. Not for corrupt, which affects the whole payload. @default 'start'
    */
   readonly at?: 'start' | 'middle' | 'end'
   /**
-   * Strikes after this many bytes of the direction, HTTP heads included; for both, the bytes of the
-   * server.
+   * Strikes after this many bytes of the direction, HTTP heads included. If the direction is
+   * `both`, only the server's bytes count.
    */
   readonly afterBytes?: number
   /** Strikes this many ms after the connection was accepted. */
   readonly afterMs?: number
   /**
-   * Strikes again after every further N frames, bytes or ms; without these, at every Nth connection
-   * from `connection` on. @default once in a connection
+   * N: strikes again after every N further frames, bytes or ms. A rule without `frame`,
+   * `afterBytes` and `afterMs` strikes at every Nth connection, from `connection` on. @default once
+   * in a connection
    */
   readonly every?: number
-  /** How often it strikes at most, in all connections together. @default Infinity */
+  /** How often the rule strikes at most, counted over all connections. @default Infinity */
   readonly times?: number
-  /** The chance that it strikes where it could, 0 to 1. @default 1 */
+  /** The chance that the rule strikes when it is due, 0 to 1. @default 1 */
   readonly probability?: number
   /**
-   * The direction it is for. A reset always affects both: the direction says which bytes
-   * `afterBytes` counts. A corrupt rule with `frame` is 'down'; with `afterBytes` it is 'up' or
-   * 'down'. @default 'both' for blackhole, drip and latency, 'down' for half-close and corrupt
+   * The direction that the fault affects. A reset always affects both: its direction only says
+   * which bytes `afterBytes` counts. The direction of a corrupt rule with `frame` is 'down'. With
+   * `afterBytes`, it is 'up' or 'down'. @default 'both' for blackhole, drip and latency, 'down' for
+   * half-close and corrupt
    */
   readonly direction?: Directions
   /** How long a blackhole, drip or latency lasts, in ms. @default as long as the connection */
   readonly forMs?: number
-  /** The rate of a drip. */
+  /** The rate of a drip, in bytes per second. */
   readonly bytesPerSecond?: number
   /** The delay of a latency, in ms. */
   readonly latencyMs?: number
   /** Varies the delay at random by up to this many ms. @default 0 */
   readonly jitterMs?: number
   /**
-   * In how many bytes a bit flips: bytes of the frame's payload, or else the next bytes. @default 1
+   * In how many bytes one bit flips. With `frame`, these are bytes of the frame's payload; without
+   * it, the next bytes. @default 1
    */
   readonly bits?: number
 }
 
-/** A rule with its defaults. */
+/** A checked rule, with its defaults. */
 export interface Rule
   extends Required<Omit<FaultRule, 'connection' | 'frame' | 'afterBytes' | 'afterMs' | 'every'>> {
   /** The unit of `first` and `every`. */
   readonly unit: 'connection' | 'frame' | 'bytes' | 'ms'
   readonly first: number
-  /** 0 if it strikes only once. */
+  /** 0 if the strikes do not repeat. */
   readonly every: number
-  /** The one connection it is for. */
+  /**
+   * The only connection that the rule applies to. Undefined if the unit is `connection`, or if the
+   * rule applies to every connection.
+   */
   readonly only: number | undefined
-  /** Its index in the script. */
+  /** The rule's index in the script. */
   readonly index: number
 }
 
@@ -95,7 +101,7 @@ export interface Rule
 export type Fault = Pick<Rule, 'do' | 'direction'> &
   Partial<Pick<Rule, 'bytesPerSecond' | 'latencyMs' | 'jitterMs' | 'bits'>>
 
-/** The rule of a direction. */
+/** Checks an option that is a direction. */
 export const checkDirections: OptionRule<Directions> = oneOf('up', 'down', 'both')
 
 const count = { min: 1, whole: true }
@@ -119,7 +125,7 @@ const schema = {
   bits: withDefault(1, number(count)),
 } satisfies Schema<FaultRule>
 
-/** The faults that a field is for, if not for all. */
+/** For each field that only some faults accept: these faults. */
 const only = {
   forMs: ['blackhole', 'drip', 'latency'],
   bytesPerSecond: ['drip'],
@@ -128,7 +134,7 @@ const only = {
   bits: ['corrupt'],
 } as const satisfies { readonly [Name in keyof FaultRule]?: readonly FaultKind[] }
 
-/** The fields that a fault needs. */
+/** For each fault that needs a field: this field. */
 const required = { drip: 'bytesPerSecond', latency: 'latencyMs' } as const
 
 function checkFields(field: string, given: FaultRule): void {
@@ -142,7 +148,7 @@ function checkFields(field: string, given: FaultRule): void {
       throw new ValidationError(`${field}.${name} is required for ${kind}`)
 }
 
-/** Rejects a direction that would change nothing, or only a part of what it says. */
+/** Rejects a direction without effect, and one of which only a part would have an effect. */
 function checkDirection(
   field: string,
   { do: kind, direction, frame, afterBytes }: FaultRule,
@@ -157,7 +163,7 @@ function checkDirection(
     throw new ValidationError(`${field} must be up or down: afterBytes counts one of them`)
 }
 
-/** The place of the first strike, and how it repeats. */
+/** Finds the place of a rule's first strike, and how the strikes repeat. */
 function placeOf(field: string, given: FaultRule): Pick<Rule, 'unit' | 'first' | 'every' | 'only'> {
   const { connection, frame, afterBytes, afterMs, at } = given
   const places = [
@@ -199,18 +205,22 @@ export function checkScript(script: readonly FaultRule[], isSecure: boolean): re
 /** A rule that is due. */
 export interface Strike {
   readonly rule: Rule
-  /** The frame it strikes, or the last one that had begun. */
+  /** The frame that the rule strikes, or the last frame that had begun. */
   readonly frame: number
 }
 
-/** Decides which rules strike a connection, and where. Ask once about each place, in order. */
+/**
+ * Decides which rules strike a connection, and where. Ask about each place only once, and in order.
+ */
 export interface ConnectionScript {
   readonly opening: () => Rule[]
   readonly frame: (number: number) => Rule[]
   /** The rules that strike after more than `from` and at most `to` bytes of a direction. */
   readonly bytes: (direction: Direction, from: number, to: number) => { at: number; rule: Rule }[]
   readonly timed: readonly Rule[]
-  /** Whether a rule strikes where it could. */
+  /**
+   * Decides whether a rule that is due strikes, by its `probability` and the `times` that are left.
+   */
   readonly decide: (rule: Rule) => boolean
 }
 
@@ -221,8 +231,8 @@ export function nextPlace({ first, every }: Rule, last: number): number | undefi
 }
 
 /**
- * A script's decisions. Each rule has its own chance per connection; `times` counts across
- * connections.
+ * Makes the decisions of a script. Each rule draws its own random numbers per connection; `times`
+ * counts across connections.
  */
 export function createScript(
   rules: readonly Rule[],

@@ -27,7 +27,7 @@ import { authorize, openTokens, type TokenList } from './tokens.js'
 
 /** Counts of a gateway. */
 export interface GatewayMetrics extends PageCounts {
-  /** Requests and upgrades that were answered with a status of error. */
+  /** Requests and upgrades that were answered with an error status. */
   readonly rejected: number
 }
 
@@ -39,35 +39,44 @@ export interface Gateway extends AsyncDisposable {
   readonly wsURL: string
   /** The counts so far, as a copy. */
   getMetrics(): GatewayMetrics
-  /** Closes all streams, and the server. Idempotent. */
+  /** Closes all streams and the server. Idempotent. */
   close(): Promise<void>
 }
 
 const STREAM_PATH = '/api/v1/ws'
 const HEALTH_PATH = '/health'
-/** Milliseconds between two checks of the tokens of open streams, and between two pings. */
+/** Milliseconds between two checks of the tokens of open streams. */
 const TOKEN_INTERVAL = 1000
+/** Milliseconds between two pings of open streams. */
 const PING_INTERVAL = 30_000
-/** Characters of a path that a line of the log shows. */
+/** How many characters of a request's path a log line shows at most. */
 const MAX_LOGGED_PATH = 100
-/** Connections for requests, beside the connections of streams. */
+/** How many connections the server accepts in addition to the allowed streams, for requests. */
 const SPARE_CONNECTIONS = 256
-/** Streams name their feeds in the URL, at 67 bytes each. */
+/**
+ * The longest head of a request, in bytes. It must be long, because streams name their feeds in the
+ * URL, at 67 bytes each.
+ */
 const MAX_HEAD = 24_576
-/** Milliseconds for the headers of a request to arrive, and for all of it. */
+/** Milliseconds within which the headers of a request must arrive. */
 const HEAD_TIMEOUT = 5000
+/** Milliseconds within which the whole request must arrive. */
 const REQUEST_TIMEOUT = 10_000
 /**
- * Milliseconds without a byte read or written, after which a connection is closed that is no
- * stream.
+ * Milliseconds without a byte read or written after which a connection is closed. Does not apply to
+ * streams.
  */
 const IDLE_TIMEOUT = 30_000
-/** Milliseconds for streams to answer their close frames. */
+/**
+ * Milliseconds that streams have to answer their close frames. Then their connections are
+ * destroyed.
+ */
 const PATIENCE = 1000
 
 /**
- * Serves a log to pages, as the service serves it: streams over WebSockets, and the REST requests,
- * each with a token of the gateway's own. One consumer of the log serves all of them.
+ * Serves a log to web pages as the service does: streams over WebSockets, and REST requests. Each
+ * stream and request needs one of the gateway's own tokens. One consumer of the log serves all
+ * streams.
  */
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const settings = checkGatewayOptions(given)
@@ -115,7 +124,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** A server over TLS, if there is a certificate. */
+/** Creates a server. It uses TLS if there is a certificate. */
 async function createHTTPServer(
   { tls, limits }: GatewaySettings,
   serving: GatewayServer,
@@ -143,7 +152,9 @@ async function createHTTPServer(
   return server
 }
 
-/** Makes a server listen. Returns its URL, and what ends every connection and the server. */
+/**
+ * Makes a server listen. Returns its URL, and a function that ends every connection and the server.
+ */
 async function listen(server: Server, { host, port, tls }: GatewaySettings) {
   const sockets = new Set<Duplex>()
   server.on('connection', (socket: Duplex) => {
@@ -201,7 +212,7 @@ class GatewayServer {
   }
 
   request(request: IncomingMessage, response: ServerResponse): void {
-    // The body of a request is not read.
+    // Discards the body of the request, because no route needs it.
     request.resume()
     this.#answer(request, response)
       .catch(thrown => (request.socket.destroyed ? undefined : this.#reject(thrown, request)))
@@ -227,7 +238,8 @@ class GatewayServer {
   #reject(thrown: unknown, request: IncomingMessage): HTTPAnswer {
     const answer = errorResponse(thrown)
     this.rejected++
-    // Neither the query nor the message: it may have anything in it, such as a token.
+    // The line contains neither the query nor the message, because they may contain anything, such
+    // as a token.
     const path = (request.url ?? '/').split('?', 1)[0]?.slice(0, MAX_LOGGED_PATH)
     const { log } = this.#settings
     log.warn?.(`rejected with ${answer.status}: ${path}`, { status: answer.status })
@@ -249,8 +261,8 @@ class GatewayServer {
     try {
       return await this.#requests.answer(url, gone)
     } finally {
-      // The place is free when the log is asked nothing more, and the answer no longer waits to be
-      // read.
+      // Counts the request until its queries to the log have ended, and its answer was sent or its
+      // client has hung up.
       if (gone.aborted) leave()
       else onAbort(gone, leave)
     }

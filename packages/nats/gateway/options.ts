@@ -17,57 +17,60 @@ import { checkName, checkPrefix } from '../subjects.js'
 import type { NatsWireOptions } from '../wire.js'
 import type { GatewayTokens } from './tokens.js'
 
-/** What a gateway serves, where, and to whom. */
+/** The options of `createGateway`. */
 export interface GatewayOptions
   extends Pick<NatsWireOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
-  /** A connection of NATS; the gateway does not close it. */
+  /** A NATS connection. The gateway does not close it. */
   readonly connection: NatsConnection
   /**
-   * Who may ask, by names; or the path of a JSON file of these, which may be changed while the
-   * gateway runs.
+   * The accepted tokens, by the names of their holders; or the path of a JSON file of tokens. The
+   * file may be changed while the gateway runs.
    */
   readonly tokens: GatewayTokens | string
   /**
-   * The origins whose pages may ask, such as `https://app.example`; `*` is every one. @default
-   * none, and so no page
+   * The web origins whose pages may send requests, such as `https://app.example`. `*` allows every
+   * origin. @default none, and so no page
    */
   readonly origins?: readonly string[]
-  /** The port; 0 is any free one. @default 0 */
+  /** The port to listen on. 0 picks any free port. @default 0 */
   readonly port?: number
-  /** The address or name that it listens on. @default '127.0.0.1' */
+  /** The IP address or host name to listen on. @default '127.0.0.1' */
   readonly host?: string
   /**
-   * Certificate and key for TLS, in PEM. @default none: for loopback, or behind a proxy that has
-   * them
+   * The certificate and the key for TLS, in PEM. Not needed for loopback, or behind a proxy that
+   * handles TLS. @default none: for loopback, or behind a proxy that has them
    */
   readonly tls?: GatewayTLS
-  /** The bounds for clients. */
+  /** The limits for clients. */
   readonly limits?: GatewayLimits
-  /** Receives the gateway's log. No line holds a token. */
+  /** Receives the gateway's log lines. No line contains a token. */
   readonly log?: Log
 }
 
-/** The certificate of a gateway, for TLS. */
+/** The certificate and the key of a gateway, for TLS. */
 export interface GatewayTLS {
-  /** The certificate, with those between it and its authority. */
+  /** The certificate, together with the intermediate certificates up to its authority. */
   readonly cert: string | Uint8Array
-  /** Its private key. */
+  /** The private key of the certificate. */
   readonly key: string | Uint8Array
 }
 
-/** The bounds of a gateway. */
+/** The limits of a gateway. */
 export interface GatewayLimits {
-  /** Streams of all clients. @default 1000 */
+  /** How many streams all clients together may have. @default 1000 */
   readonly connections?: number
-  /** Streams of one token. @default 100 */
+  /** How many streams one token may have. @default 100 */
   readonly connectionsPerToken?: number
-  /** Feeds of one stream, and of one bulk request. @default 200 */
+  /** How many feeds one stream or one bulk request may have. @default 200 */
   readonly feedsPerConnection?: number
-  /** Bytes that wait to be read by one stream, before it is closed as too slow. @default 1048576 */
+  /**
+   * How many bytes may wait to be sent on one stream. If there are more, the stream is closed as
+   * too slow. @default 1048576
+   */
   readonly bufferedBytes?: number
-  /** Requests of all clients at once. @default 64 */
+  /** How many requests all clients together may have open at once. @default 64 */
   readonly requests?: number
-  /** Requests of one token at once. @default 16 */
+  /** How many requests one token may have open at once. @default 16 */
   readonly requestsPerToken?: number
 }
 
@@ -137,10 +140,10 @@ function checkOrigins(field: string, value: unknown): readonly string[] {
   return value
 }
 
-/** Seconds for which a browser remembers that it may ask. */
+/** Seconds for which a browser remembers that a page may send requests (CORS). */
 const MAX_AGE = 600
 
-/** The origins whose pages may ask; `*` stands for every origin. */
+/** The web origins whose pages may send requests. `*` stands for every origin. */
 export class AllowedOrigins {
   readonly #allowed: ReadonlySet<string>
 
@@ -149,8 +152,8 @@ export class AllowedOrigins {
   }
 
   /**
-   * Throws HTTPError for a page of another origin. A program that is no page names no origin, and
-   * may ask.
+   * Throws HTTPError for a page of an origin that is not allowed. A program that is not a web page
+   * names no origin, and is allowed.
    */
   check({ headers: { origin } }: IncomingMessage): void {
     if (origin !== undefined && !this.#has(origin))

@@ -5,12 +5,12 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import type { GatewayLimits } from './options.js'
 import { type Holder, SUBPROTOCOL, type TokenList } from './tokens.js'
 
-/** The bounds of what pages may have. */
+/** The limits that apply to the connections of pages. */
 type PageLimits = Required<
   Pick<GatewayLimits, 'connections' | 'connectionsPerToken' | 'bufferedBytes'>
 >
 
-/** Whose connection it is, and for what. */
+/** The holder of a connection's token, and the subjects that the connection gets. */
 export interface PageFacts {
   readonly holder: Holder
   readonly subjects: readonly string[]
@@ -20,7 +20,7 @@ export interface PageFacts {
 export interface PageCounts {
   /** Connections that are open. */
   readonly connections: number
-  /** Reports that were sent, each once per connection. */
+  /** Reports that were sent. A report counts once for each connection that got it. */
   readonly sent: number
   /** Connections that were closed because they read too slowly. */
   readonly slow: number
@@ -31,7 +31,10 @@ interface Page extends PageFacts {
   isAnswering: boolean
 }
 
-/** Pages send nothing but pongs and a close frame. */
+/**
+ * The longest message accepted from a page. It is short, because pages send only pongs and a close
+ * frame.
+ */
 const MAX_INCOMING = 1024
 /** Milliseconds for the other side to answer a close frame. */
 const CLOSE_TIMEOUT = 5000
@@ -66,7 +69,7 @@ export class Pages {
     return { connections: this.#pages.size, sent: this.#sent, slow: this.#slow }
   }
 
-  /** Throws HTTPError if there are too many. */
+  /** Throws HTTPError if the token or the gateway has too many connections. */
   checkRoom({ name }: Holder): void {
     const { connections, connectionsPerToken } = this.#limits
     let own = 0
@@ -87,7 +90,8 @@ export class Pages {
   send(subject: string, data: Uint8Array): void {
     const readers = this.#bySubject.get(subject)
     if (readers === undefined) return
-    // The bytes are part of what was read at once, which a slow connection would hold in memory.
+    // Copies the bytes. They belong to a larger buffer, which a slow connection would keep in
+    // memory.
     const frame = Buffer.from(data)
     for (const page of readers) {
       if (page.socket.bufferedAmount + frame.length > this.#limits.bufferedBytes) {
@@ -100,14 +104,14 @@ export class Pages {
     }
   }
 
-  /** Closes the connections whose tokens are no longer good. */
+  /** Closes the connections whose tokens are no longer valid. */
   checkTokens(tokens: TokenList): void {
     for (const page of this.#pages)
       if (tokens.holderOf(page.holder.digest) === undefined)
         this.#drop(page, UNAUTHORISED, 'the token was removed, or has expired')
   }
 
-  /** Pings all, and ends those that have not answered the last ping. */
+  /** Pings all connections, and terminates each connection that has not answered the last ping. */
   ping(): void {
     for (const page of this.#pages) {
       if (!page.isAnswering) page.socket.terminate()
@@ -132,7 +136,7 @@ export class Pages {
     page.socket.on('pong', () => {
       page.isAnswering = true
     })
-    // An error is followed by `close`.
+    // Errors are ignored, because a `close` event follows each error.
     page.socket.on('error', () => undefined)
     page.socket.on('close', () => this.#leave(page))
   }

@@ -7,14 +7,14 @@ import type { NatsWire } from '../wire.js'
 import type { GatewayLimits } from './options.js'
 import type { Holder } from './tokens.js'
 
-/** Reports of one answer: 1.5 MB. */
+/** How many reports one answer contains at most, about 1.5 MB. */
 const MAX_PAGE = 1000
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 type Check = (query: URLSearchParams, maxFeeds: number) => void
 
-/** Checks the query of each route: the log does not check the queries that it gets. */
+/** Checks the query of each route, because the log does not check queries. */
 const routes: Readonly<Record<string, Check>> = {
   '/api/v1/feeds': () => undefined,
   '/api/v1/reports/latest': query => void parseFeedID(query.get('feedID')),
@@ -34,7 +34,7 @@ const routes: Readonly<Record<string, Check>> = {
   },
 }
 
-/** The feeds of a query. */
+/** Reads and checks the feeds of a query. */
 export function checkFeeds(value: string | null, max: number): readonly string[] {
   const feedIDs = parseFeedIDs(value ?? '')
   if (feedIDs.length > max)
@@ -48,14 +48,17 @@ function checkWhole(field: string, value: string | null): number {
   return Number(value)
 }
 
-/** Milliseconds for which the list of the log's feeds holds, where a feed is not in it. */
+/**
+ * If a feed is missing from the list of the log's feeds, the list is fetched again once it is older
+ * than this many milliseconds.
+ */
 const LIST_LIFETIME = 2000
 
 /** Answers the service's REST requests from the log. */
 export class Requests {
   readonly #wire: NatsWire
   readonly #limits: Required<GatewayLimits>
-  /** How many requests are being answered, by the holders of their tokens. */
+  /** How many requests are being answered, by the names of the holders of their tokens. */
   readonly #open = new Map<string, number>()
   #total = 0
   #feeds: ReadonlySet<string> = new Set()
@@ -68,7 +71,8 @@ export class Requests {
   }
 
   /**
-   * Counts a request until the returned function is called. Throws HTTPError if there are too many.
+   * Counts a request until the returned function is called. Throws HTTPError if too many requests
+   * are open.
    */
   admit({ name }: Holder): () => void {
     const own = this.#open.get(name) ?? 0
@@ -84,7 +88,7 @@ export class Requests {
     }
   }
 
-  /** Throws HTTPError or ValidationError for a request that is wrong. */
+  /** Answers a request. Throws HTTPError or ValidationError if the request is invalid. */
   async answer({ pathname, searchParams }: URL, signal: AbortSignal): Promise<HTTPAnswer> {
     const check = routes[pathname]
     if (check === undefined) throw new HTTPError(404, 'there is no such route')
@@ -100,7 +104,7 @@ export class Requests {
     const isMissing = (feedID: string): boolean => !this.#feeds.has(feedID)
     const isOld = performance.now() - this.#listedAt > LIST_LIFETIME
     if (feedIDs.some(isMissing) && isOld) {
-      // Callers that come meanwhile share one request.
+      // Concurrent callers share one request.
       this.#listing ??= this.#listFeeds().finally(() => {
         this.#listing = undefined
       })
@@ -119,12 +123,12 @@ export class Requests {
   }
 }
 
-/** The log is away. */
+/** The error for a log that does not answer. */
 export function away(): HTTPError {
   return new HTTPError(503, 'the log does not answer', undefined, { 'retry-after': '2' })
 }
 
-/** The answer to what was thrown. */
+/** The answer for an error that was thrown. */
 export function errorResponse(thrown: unknown): HTTPAnswer {
   if (thrown instanceof HTTPError)
     return jsonAnswer({ message: thrown.message }, thrown.status, thrown.headers)
@@ -133,14 +137,15 @@ export function errorResponse(thrown: unknown): HTTPAnswer {
 }
 
 /**
- * A signal that aborts at the end of each connection: one listener, however many requests wait on
- * it.
+ * For each connection, a signal that aborts when the connection ends. So a socket has one listener,
+ * no matter how many requests wait for its end.
  */
 const ends = new WeakMap<Socket, AbortSignal>()
 
 /**
- * A signal that aborts when the answer has been sent, or its client has hung up. Node closes no
- * response that waits behind another one on its connection: so the connection counts too.
+ * A signal that aborts when the answer has been sent or its client has hung up. Node does not close
+ * a response that waits behind another response on its connection. So the end of the connection
+ * also counts.
  */
 export function goneSignal({ socket }: IncomingMessage, response: ServerResponse): AbortSignal {
   const gone = new AbortController()

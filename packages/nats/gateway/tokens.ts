@@ -4,11 +4,11 @@ import type { Log } from 'sluice/core'
 import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
 import { checkObject, HTTPError, openChangingFile, parseJSON } from 'sluice/internal'
 
-/** A token of a gateway. The gateway knows no token, only its hash. */
+/** A token of a gateway. The gateway does not know the token itself, only its hash. */
 export interface GatewayToken {
   /** The SHA-256 of the token: 64 hexadecimal digits. */
   readonly sha256: string
-  /** When it ends, such as `2027-01-31T00:00:00Z`. @default never */
+  /** When the token expires, such as `2027-01-31T00:00:00Z`. @default never */
   readonly expires?: string
 }
 
@@ -21,22 +21,22 @@ export interface GatewayTokens {
 
 interface Entry {
   readonly digest: Buffer
-  /** In Unix milliseconds. */
+  /** When the token expires, in Unix milliseconds. */
   readonly expires: number
 }
 
-/** The tokens at a moment. */
+/** The tokens that a gateway accepts at one moment. */
 export interface TokenList {
   /**
-   * The name of the holder of the token with this hash; undefined where there is none, or it has
-   * expired.
+   * The name of the holder whose token has this hash. Undefined if no token has this hash, or if
+   * the token has expired.
    */
   holderOf(digest: Uint8Array): string | undefined
 }
 
 /**
- * Returns a function that reads the tokens of an object; or of a JSON file, which is read again
- * when it has changed.
+ * Returns a function that returns the current tokens, from an object or from a JSON file. The file
+ * is read again when it has changed.
  */
 export function openTokens(given: GatewayTokens | string, log: Log): () => TokenList {
   if (typeof given !== 'string') {
@@ -55,7 +55,7 @@ function listOf(entries: ReadonlyMap<string, Entry>): TokenList {
   return {
     holderOf(digest) {
       let holder: string | undefined
-      // Each is compared, so that the time says nothing of which one it is.
+      // Compares every token, so that the time taken does not reveal which token matched.
       for (const [name, entry] of entries)
         if (timingSafeEqual(entry.digest, digest) && entry.expires > Date.now()) holder = name
       return holder
@@ -72,7 +72,7 @@ function checkTokens(field: string, given: GatewayTokens): ReadonlyMap<string, E
       )
     const entry = `${field}.${name}`
     const { sha256, expires } = checkOptions(entry, checkObject(entry, token), names)
-    // The value is not shown: it may be the token itself.
+    // The error does not show the value, because the value may be the token itself.
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/i.test(sha256))
       throw new ValidationError(
         `${entry}.sha256 must be 64 hexadecimal digits: the hash of the token, and not the token`,
@@ -94,21 +94,24 @@ function checkExpiry(field: string, value: unknown): number {
   return time
 }
 
-/** The subprotocol that a gateway accepts, beside the one in which a page hands over its token. */
+/**
+ * The subprotocol that a gateway accepts. A page offers it together with a second subprotocol,
+ * which contains its token.
+ */
 export const SUBPROTOCOL = 'sluice'
 /**
- * As pages hand tokens to Kubernetes: a browser sets no other header of a WebSocket. socket.web.ts
- * has the other side.
+ * The prefix of the subprotocol that contains a page's token. A page can set no other header of a
+ * WebSocket; Kubernetes uses the same method. socket.web.ts has the client's side.
  */
 const TOKEN_PROTOCOL = 'base64url.bearer.sluice.'
 
-/** The sender of a request, by its token. */
+/** The holder of a request's token. */
 export interface Holder {
   readonly name: string
   readonly digest: Uint8Array
 }
 
-/** Finds the holder of a request's token. Throws HTTPError where it has none that is good. */
+/** Finds the holder of a request's token. Throws HTTPError if the request has no valid token. */
 export function authorize(request: IncomingMessage, tokens: TokenList): Holder {
   const token = tokenOf(request)
   if (token === undefined)
