@@ -6,7 +6,7 @@ function longLines(text: string): readonly string[] {
   return text
     .split('\n')
     .filter(line => /^\s*(\/?\*|\/\/)/.test(line) && [...line].length > 100)
-    .filter(line => !/^\s*\* (\||const |@|    )/.test(line) && !/@ts-|biome-ignore/.test(line))
+    .filter(line => !/^\s*\* (\||const |@| {4})/.test(line) && !/@ts-|biome-ignore/.test(line))
 }
 
 test('comments end at 100 columns', () => {
