@@ -1,11 +1,11 @@
 import type { Report } from '../report/report.js'
 import type { ClockChange } from './contract/status.js'
 
-/** A source's statement about the present: the milliseconds to add to the monotonic clock. */
+/** A source's statement about the current time: the milliseconds to add to the monotonic clock. */
 interface Witness {
   readonly source: ClockChange['source']
   readonly offset: number
-  /** The statement may be off by so many milliseconds. */
+  /** The statement may be wrong by up to this many milliseconds. */
   readonly slack: number
 }
 
@@ -20,44 +20,53 @@ interface Chain {
   length: number
 }
 
-/** A report may be dated so many milliseconds after the present, because clocks differ. */
+/** A report may be dated this many milliseconds after the present, because clocks differ. */
 export const GRACE = 5000
-/** Two witnesses agree if they differ by at most so many milliseconds. */
+/** Two witnesses agree if they differ by at most this many milliseconds. */
 const TOLERANCE = 2000
-/** A report arrives about so many milliseconds after its time. */
+/** A report arrives about this many milliseconds after its time. */
 const DELAY = 500
-/** The delay between the time of a report and its arrival varies by so many milliseconds. */
+/** The delay between the time of a report and its arrival varies by this many milliseconds. */
 const DELAY_SLACK = 2000
 /** A chain counts if it has at least so many reports: fewer may be a coincidence. */
 const CHAIN = 3
 /** The chains of an origin count if together they have at least so many reports. */
 const ALL_CHAINS = 5
-/** The delays of a chain may differ by so many milliseconds. */
+/** The delays of a chain may differ by this many milliseconds. */
 const STEADY = 4000
-/** Reports ahead of all other witnesses are not followed again for so many milliseconds. */
+/**
+ * After reports were followed, a report dated ahead of the present does not start it again for this
+ * many milliseconds.
+ */
 const FOLLOW = 60_000
-/** Reports are followed again after so many milliseconds, unless a date confirms the present. */
+/** Reports are followed again after this many milliseconds, unless a date confirms the present. */
 const FOLLOW_INTERVAL = 600_000
 /** Milliseconds between two requests for a date. */
 const ASK_INTERVAL = 10_000
-/** After so many answers without a date, no more requests are sent. */
+/** After this many requests in a row without a dated answer, no more are sent. */
 const MAX_ASKS = 3
-/** Milliseconds after the opening of a connection before a date is requested. */
+/**
+ * Milliseconds to wait after a connection has opened. If no date is known then, one is requested.
+ */
 const ASK_DELAY = 2000
-/** An answer that took over twice so many milliseconds is ignored if another date is known. */
+/**
+ * If another date is known, a date that may be wrong by more than this many milliseconds is
+ * ignored.
+ */
 const MAX_SLACK = 5000
 const MAX_HOSTS = 16
-/** Dates before 2015 and after 2100 are ignored. */
+/** Dates before 2015 and from 2100 on are ignored. */
 const EARLIEST = 1_420_070_400_000
 const LATEST = 4_102_444_800_000
 const MAX_CHAINS = 8192
-/** A feed without a report for so many milliseconds does not count. */
+/** A feed without a report for this many milliseconds does not count. */
 const QUIET = 60_000
 /** Milliseconds between two comparisons of all chains. */
 const CONSENSUS_INTERVAL = 250
 
 /**
- * The present of a client decides whether a time has come yet. docs/time.md explains the rule.
+ * A client's estimate of the current time. It decides whether a time has come yet. docs/time.md
+ * explains the rule.
  *
  * The present is the monotonic clock plus an offset. Three kinds of witnesses state an offset: this
  * machine's wall clock, the `Date` of each host's last answer, and live reports. The offset with
@@ -78,7 +87,7 @@ export class Present {
   #source: ClockChange['source'] = 'machine'
   /** The witnesses by host, the oldest answer first. */
   readonly #dates = new Map<string, Witness>()
-  /** The witness of the live reports since the last step ahead. */
+  /** The witness of the live reports. It is removed when the wall clock jumps ahead. */
   #reports: Witness | undefined
   /** The chains by origin and feed. */
   readonly #chains = new Map<string, Map<string, Chain>>()
@@ -91,10 +100,13 @@ export class Present {
   /** The time after which reports are followed again. */
   #followAgain = Number.POSITIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
-  /** The number of answers in a row without a date. */
+  /** The number of requests in a row without a dated answer. */
   #asks = 0
   #datedAt = Number.NEGATIVE_INFINITY
-  /** Until this time reports ahead of all other witnesses are not followed again. */
+  /**
+   * Before this time, a report dated ahead of the present does not start the following of reports
+   * again.
+   */
   #quietUntil = Number.NEGATIVE_INFINITY
   /** The last correction that watchers were told. */
   #told = 0
@@ -207,8 +219,8 @@ export class Present {
     const step = wall - this.#wall
     if (step === 0) return
     if (Math.abs(step) <= TOLERANCE) {
-      // A small difference is taken over only if the wall clock is the source. Otherwise small
-      // differences add up to a step.
+      // A small difference is taken over only if the wall clock is the source. If another source is
+      // used, the difference stays: small differences then accumulate until they count as a step.
       if (this.#source !== 'machine') return
       this.#wall = wall
       this.#offset = wall
@@ -334,7 +346,8 @@ export class Present {
     const known = [...dates, this.#reports, reports, wall]
     const witnesses = known.filter(witness => witness !== undefined)
     const others = [...dates, wall]
-    // Reports that agree with a witness support only that witness.
+    // Reports that agree with a date or with the wall clock do not give half support to later
+    // witnesses.
     const isAlone = (witness: Witness): boolean =>
       witness.source === 'reports' && !others.some(other => agree(witness, other))
     const alone = new Set(witnesses.filter(isAlone))

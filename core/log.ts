@@ -16,7 +16,7 @@ export interface Log {
   readonly warn?: LogFunction
   /** Failures that the caller sees. */
   readonly error?: LogFunction
-  /** Debug lines about connections. Loggers switch them separately. */
+  /** Debug lines about connections. Loggers can turn them on or off separately. */
   readonly connection?: LogFunction
 }
 

@@ -7,7 +7,7 @@ export interface ScopeFacts {
   readonly log: Log
   /** Aborts when the scope ends. */
   readonly signal: AbortSignal
-  /** Runs `task` when the scope ends. The task deferred last runs first. */
+  /** Runs `task` when the scope ends. Tasks run in reverse order of `defer`. */
   defer(task: () => void): void
 }
 

@@ -43,7 +43,7 @@ function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
  * answer is 401 or 403 in each case.
  */
 export class AuthenticationError extends WireError {
-  /** The `Date` of the answer in milliseconds of Unix time; its unit is a second. */
+  /** The answer's `Date` header, in milliseconds of Unix time, exact to the second. */
   readonly serverTime: number | undefined
   /** The feeds that you may not read or that do not exist; empty if they are not known. */
   readonly feedIDs: readonly string[]

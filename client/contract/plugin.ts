@@ -10,7 +10,9 @@ import type { RequestScope, StreamScope } from './scope.js'
  */
 export type Handler = AnyHandler<Call, Reply>
 
-/** Wraps a handler. It runs once per client; the handler that it returns runs once per call. */
+/**
+ * Wraps a handler. The layer runs once per client. The handler that it returns runs once per call.
+ */
 export type Layer = AnyLayer<Call, Reply>
 
 /** Takes a report, synchronously. */
@@ -26,7 +28,9 @@ export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
  * plugin is nearest to you.
  */
 export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
-  /** Runs once per report, so it must be fast. */
+  /**
+   * Runs once per stream or request. The sink that it returns runs once per report: make it fast.
+   */
   readonly report?: Stage
   /** Runs when a report counts as acknowledged (see the stream's option `acknowledge`). */
   readonly acknowledged?: (report: Report) => void

@@ -47,7 +47,7 @@ declare module '../../core/errors.js' {
 /** The largest file that is read, in bytes. It is enough for about 160 000 feeds. */
 const MAX_BYTES = 16_777_216
 /**
- * A draft that is older than so many milliseconds is removed. Another process may still be writing
+ * A draft older than this many milliseconds is removed. Another process may still be writing
  * a younger draft.
  */
 const DRAFT_AGE = 60_000
@@ -82,8 +82,8 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   async function checkOwner(file: string): Promise<void> {
     const other = held === undefined ? ownerOf(lockOf(file)) : held.other()
     if (other !== undefined) throw notOurs(file, `belongs to ${other}`)
-    // A handler may settle after its stream was closed. By then another stream may have saved the
-    // file and ended.
+    // A report handler may settle, and so cause a save, after its stream was closed. By then
+    // another stream may have saved the file and ended.
     if (held === undefined && isReleased && (await readFile(file)) !== last)
       throw notOurs(file, 'was saved by another stream meanwhile')
   }
@@ -151,7 +151,7 @@ async function readFile(file: string): Promise<string | undefined> {
   }
 }
 
-/** Removes the drafts that killed processes have left. */
+/** Removes drafts left behind by processes that were killed. */
 async function removeDrafts(file: string): Promise<void> {
   const folder = dirname(file)
   const prefix = draftPrefix(file)

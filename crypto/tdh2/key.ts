@@ -4,7 +4,7 @@ import { FieldReader, pointText, scalarText } from './encoding.js'
 import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
 
 /**
- * A public key, which encrypts, and verifies ciphertexts and decryption shares. It is not secret.
+ * A public key. It encrypts data, and verifies ciphertexts and decryption shares. It is not secret.
  */
 export interface PublicKey {
   /** The second generator, Ḡ: a multiple of G by an unknown factor. */

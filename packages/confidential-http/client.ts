@@ -17,8 +17,8 @@ import type { ConfidentialHTTPRequest, ConfidentialHTTPRequestJson, HTTPResponse
 /** Options of a ConfidentialHTTPClient. */
 export interface ConfidentialHTTPClientOptions {
   /**
-   * The schema of the request, which the client passes on with each call. A runtime that encodes
-   * protobuf needs the schema.
+   * The schema of the request. The client passes the schema on with each call. A runtime that
+   * encodes protobuf needs the schema.
    */
   readonly inputSchema?: unknown
   /**

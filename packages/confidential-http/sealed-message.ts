@@ -83,8 +83,8 @@ export function toJSON(message: unknown): string {
   return JSON.stringify(
     message,
     function write(this: Readonly<Record<string, unknown>>, key, value) {
-      // If the property is a Buffer, `value` is already the result of its `toJSON`. So this reads
-      // the property itself.
+      // If the property is a Buffer, `value` is already the result of its `toJSON`. So the code
+      // reads the original property from `this`.
       const given = this[key]
       if (isBytes(given)) return Buffer.from(given).toString('base64')
       return typeof given === 'bigint' ? String(given) : value

@@ -173,7 +173,7 @@ class Hand {
  */
 const FOREIGN_DELAY = 1000
 /**
- * While workers disagree about a feed, its reports may be delivered this many times as often as
+ * While workers disagree about a feed, its reports may be delivered up to this factor times
  * `maxDeliveries`.
  */
 const FOREIGN_FACTOR = 10
@@ -306,8 +306,8 @@ export class QueueWorker {
 }
 
 /**
- * The scopes of the streams that use the plugin. The keys are the streams' `cursors` objects, which
- * all connections of a stream share.
+ * The scopes of the streams that use the plugin of `queueDeliveries`. The keys are the streams'
+ * `cursors` objects, which all connections of a stream share.
  */
 const scopes = new WeakMap<object, StreamScope>()
 

@@ -23,7 +23,7 @@ export interface ChangingFileOptions<Value> extends PermissionOptions {
 const MAX_BYTES = 1_048_576
 /**
  * Two changes within this many milliseconds may leave the file with the same time. So a file that
- * changed less than this long ago is always read again.
+ * changed within the last `UNSETTLED` milliseconds is always read again.
  */
 const UNSETTLED = 2000
 /**

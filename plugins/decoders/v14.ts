@@ -27,7 +27,7 @@ export interface V14 extends BaseFields {
   readonly contractMonth: number
   /** Price of the Goldman roll from one contract to the next. */
   readonly goldmanRollPrice: bigint
-  /** The business day of the roll prices, as the network numbers business days. */
+  /** The business day of the roll prices, in the network's own numbering of business days. */
   readonly currentBusinessDay: number
   /** Interpolated price of the Goldman roll. */
   readonly interpolatedGoldmanRollPrice: bigint

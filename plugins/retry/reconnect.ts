@@ -49,8 +49,8 @@ async function keepOpen(
   const facts = connectionFacts(call)
   let isCorrected = countCorrections()
   /**
-   * The value of `carried` that was checked last. Each period resets the count of attempts at most
-   * once.
+   * The value of `carried` that was checked last. Each period of `carried` resets the count of
+   * attempts at most once.
    */
   let counted: Connections['carried']
   /** How many rejections there were since the connection was last open. */
@@ -112,8 +112,8 @@ async function keepOpen(
     )
     const status = { type: 'reconnecting', ...facts, attempt, maxAttempts, delayMs, error } as const
     scope.events.emit('status', status)
-    // If no other connection is open, the loss of a short-lived connection must not end the wait.
-    // Otherwise two connections could wake each other forever.
+    // If no other connection is open now, another connection may open and be lost soon after. Its
+    // loss must not end the wait. Otherwise two connections could wake each other forever.
     const leastCarried = isAlone ? healthyAfter : 0
     await sleepUntilNeeded(call, delayMs, delays.askedFor(delayMs, error), leastCarried)
     attempt++

@@ -73,7 +73,8 @@ function chooseSet(
 // Anyone can invent digests. So the limits below bound the number of digests and of lookups.
 
 /**
- * The most configurations whose signers are cached. As many again are cached that have no signers.
+ * The most configurations whose signers are cached. The same number of configurations without
+ * signers is cached as well.
  */
 const MAX_DIGESTS = 128
 /** How many milliseconds a lookup may take. */
@@ -100,8 +101,8 @@ interface Lookup {
   /** Ends the lookup after `MAX_LOOKUP`. Keeps the process alive while reports wait. */
   readonly timer: ReturnType<typeof setTimeout>
   /**
-   * When the lookup no longer counts as running, on the monotonic clock in milliseconds. At the
-   * edge, a lookup may end silently, together with the request that began it.
+   * When the lookup no longer counts as running, on the monotonic clock in milliseconds. In a
+   * worker at the edge, a lookup may end silently, together with the request that began it.
    */
   readonly overAt: number
 }
@@ -200,13 +201,13 @@ function unavailable(rule: string): Rejection {
 interface Answer {
   readonly sets: readonly CheckedSet[] | Rejection
   /**
-   * When the source is called again for a report that this answer has no set for. On the monotonic
-   * clock, in milliseconds.
+   * The earliest time at which the source is called again for a report that has no set in this
+   * answer. On the monotonic clock, in milliseconds.
    */
   readonly retryAt: number
   /**
-   * When the source is called again for any report, because the first of the sets has ended. On the
-   * same clock.
+   * The end of the set that ends first, leaving out sets that have already ended. From then on the
+   * source is called again for any report. On the same clock.
    */
   readonly endsAt: number
 }
@@ -218,7 +219,8 @@ function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
 function toAnswer(sets: Answer['sets']): Answer {
   const now = performance.now()
   const isNone = !isRejection(sets) && sets.length === 0
-  // Sets that have ended already are for old reports, and do not end the answer.
+  // Sets that have already ended serve old reports only. They are ignored when the end of the
+  // answer is computed.
   const times = hasSigners(sets)
     ? sets.map(each => 1000 * each.activeUntil - Date.now()).filter(time => time > 0)
     : []
@@ -254,7 +256,8 @@ class AnswerCache {
       put(this.#withSigners, configDigest, answer)
       this.#without.delete(configDigest)
     } else if (old !== undefined && performance.now() < old.endsAt) {
-      // A report from a time without signers does not remove the sets before they end.
+      // A lookup for a report from a time without signers must not remove sets that are still
+      // active.
       this.#withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
     } else {
       this.#withSigners.delete(configDigest)

@@ -17,7 +17,7 @@ import { lookUpFeeds } from '../stream/look-up.js'
 
 /** An hour in milliseconds. */
 const HOUR = 3_600_000
-/** The rules of the options that limit how many streams pages open. */
+/** The rule for options that limit how many streams web pages may open. */
 const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 
 /** Adds `sluice relay`. The command runs a relay, a gateway or both until the user stops it. */

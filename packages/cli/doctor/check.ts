@@ -27,8 +27,8 @@ export interface Check {
   /** One word that names the check in the report. */
   readonly name: string
   /**
-   * The names of checks that come earlier in the list. If one of them fails, this check is not run,
-   * because it would only repeat the failure.
+   * The names of checks that come earlier in the list. If one of them fails or could not be run,
+   * this check is not run, because it would only repeat the failure.
    */
   readonly needs: readonly string[]
   /** The exit code of the command if this check is the first to fail. */
@@ -69,7 +69,7 @@ export interface Outcome {
   readonly check: Check
   readonly findings: readonly Finding[]
   /**
-   * The name of the failed check that keeps dependent checks from running: this check, or a check
+   * The name of the check that keeps dependent checks from running: this check, or a check
    * that it needs.
    */
   readonly blocker: string | undefined

@@ -42,8 +42,7 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_WRONLY } = constant
 const FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW
 
 /**
- * Writes records to the end of a file. After one of its methods fails, `recover` must be called
- * first.
+ * Writes records to the end of a file. If a method fails, call `recover` before any other method.
  */
 export class AuditWriter {
   readonly #file: string
@@ -52,7 +51,7 @@ export class AuditWriter {
   #size: number
   #head: AuditHead
   #needsBreak: boolean
-  /** True after a failed write, which may have left some of its bytes. */
+  /** True during a write, and after a failed write that may have left some of its bytes. */
   #isHalfWritten = false
   /** The stats of the file that is written; undefined while a rotation begins another file. */
   #identity: BigIntStats | undefined

@@ -32,18 +32,18 @@ import type { ServerResponse } from 'node:http'
  * public key of a pair made for this one request.
  *
  * Security properties:
- * - Only the holder of the enclave key can answer a question for the boot key. An answer opens only
- *   for its own question, so nobody can open a replayed answer. The enclave key authenticates boot
+ * - Only the holder of the enclave key can answer a request to name the boot key. An answer opens
+ *   only for its own question, so nobody can open a replayed answer. The enclave key authenticates boot
  *   keys and nothing else.
  * - Evidence, { format, bytes in base64 }, contains a hash of the enclave key, the boot key and the
  *   asker (attestation/evidence.ts). So earlier evidence, or evidence of another enclave, is not
  *   valid for this question.
- * - A request opens only at one start of one enclave. After a restart nobody can open a recorded
- *   request, even with all other keys. Another enclave with the same enclave key can't open it
- *   either. So a replay can only reach the start that the request was made for, and that start
- *   remembers the id of the request (`ReplayGuard`).
+ * - Only one run of one enclave can open a request, because each run has its own boot key. After a
+ *   restart nobody can open a recorded request, even with all other keys. Another enclave with the
+ *   same enclave key can't open it either. So a replay can only reach the run that the request was
+ *   made for, and that run remembers the request's id (`ReplayGuard`).
  * - `enclave` names the key that the caller has pinned. Otherwise an enclave could present another
- *   enclave's boot key as its own, and forward its requests to that enclave.
+ *   enclave's boot key as its own, and forward the requests that it receives to that enclave.
  * - The sealed box hides the caller, and the box inside authenticates the caller. The first letter
  *   distinguishes the kinds of boxes, because two parties share one key for both directions.
  * - Anybody can forge an unsealed rejection. Such a rejection never makes a caller believe that
@@ -116,7 +116,8 @@ export function sealAnswer(json: string, replyTo: Uint8Array, boot: BoxKeys): Ui
 }
 
 /**
- * Opens an answer's JSON. Returns undefined if the answer is not from this boot key to this key.
+ * Opens an answer's JSON. Returns undefined if the answer is not from this boot key to the key
+ * `replyTo`.
  */
 export function openAnswer(
   answer: Uint8Array,
@@ -203,8 +204,9 @@ export function rejectVersion(): Rejection {
 }
 
 /**
- * Explains a rejection of this caller's version, with the version of the enclave. Undefined for
- * other answers. The answer is not sealed, so only a number from it is quoted.
+ * If the enclave rejected this caller's version of the protocol, returns a text that names the
+ * enclave's version. Undefined for other answers. The answer is not sealed, so only a number from
+ * it is quoted.
  */
 export function versionMismatch({ status, body }: HttpAnswer): string | undefined {
   if (status !== 426) return undefined

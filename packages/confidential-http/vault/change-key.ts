@@ -104,8 +104,8 @@ export class KeyChanger {
   }
 
   /**
-   * Gives each holder a new share of the same key. The new holders prove that they have their
-   * shares before the manifest names them. Old shares are removed once all new holders use that
+   * Gives each holder a new share of the same key. Before the manifest names the new holders, each
+   * of them proves that it has its share. Old shares are removed once all new holders use that
    * manifest. So a process that is killed leaves one of the two generations complete.
    */
   async reshare(given?: ReshareOptions): Promise<KeyChange> {
@@ -143,9 +143,10 @@ export class KeyChanger {
   }
 
   /**
-   * Makes processes accept a vault that was restored from a backup, even if they have seen a newer
-   * state up to the change `after`. Rejects if too few holders still have shares of its generation,
-   * or if a holder has seen a later change. The holders keep the shares that they have.
+   * Makes processes accept a vault that was restored from a backup, even if they have seen later
+   * changes. The last change that they may have seen is number `after`. Rejects if too few holders
+   * still have shares of its generation, or if a holder has seen a later change. The holders keep
+   * the shares that they have.
    */
   async recover(after: number): Promise<Recovery> {
     const next = await this.#log.recover(this.#writer, after)
@@ -198,8 +199,8 @@ export class KeyChanger {
   }
 
   /**
-   * Encrypts the newest versions with a new key. `made` has the versions that an earlier attempt
-   * has encrypted: another process was first with its change, so the commit was attempted again.
+   * Encrypts the newest versions with a new key. `made` holds the versions that earlier attempts
+   * have encrypted. The commit is attempted again if another process commits a change first.
    */
   async #encryptAll(
     now: SignedManifest,
@@ -246,8 +247,8 @@ export class KeyChanger {
   }
 
   /**
-   * The current state of the vault, after an unfinished earlier change of the key has been
-   * completed.
+   * Tries to complete an unfinished earlier change of the key. Returns the state of the vault after
+   * the attempt.
    */
   async #settledHead(): Promise<SignedManifest> {
     const now = await this.#log.head()
@@ -255,7 +256,7 @@ export class KeyChanger {
       try {
         await this.#settle(now)
       } catch (thrown) {
-        // The earlier change was taken back. The new change starts from the state before it.
+        // The earlier change failed. The new change starts from the vault's state.
         if (!(thrown instanceof VaultError)) throw thrown
       }
     return this.#log.head()

@@ -14,8 +14,8 @@ import {
 } from './rules.js'
 
 /**
- * The first request of a connection. All fields are undefined until its head is complete, and if it
- * is not HTTP.
+ * The first request of a connection. All fields are undefined until the head of the request is
+ * complete. They stay undefined if the request is not HTTP.
  */
 export interface RequestHead {
   /** Upper case: `GET`. */

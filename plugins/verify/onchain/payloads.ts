@@ -16,7 +16,7 @@ export interface VerifierProxy {
   readonly chainID: number | undefined
   /** Whether the network is a testnet. */
   readonly isTestnet: boolean
-  /** The address of the contract, with upper-case letters by its checksum. */
+  /** The address of the contract. The case of its letters encodes a checksum. */
   readonly address: Hex
 }
 
