@@ -33,8 +33,8 @@ import type { ServerResponse } from 'node:http'
  *
  * Security properties:
  * - Only the holder of the enclave key can answer a request to name the boot key. An answer opens
- *   only for its own question, so nobody can open a replayed answer. The enclave key authenticates boot
- *   keys and nothing else.
+ *   only for its own question, so nobody can open a replayed answer. The enclave key authenticates
+ *   boot keys and nothing else.
  * - Evidence, { format, bytes in base64 }, contains a hash of the enclave key, the boot key and the
  *   asker (attestation/evidence.ts). So earlier evidence, or evidence of another enclave, is not
  *   valid for this question.
