@@ -73,7 +73,7 @@ const schema = {
   connectionStatusCallback: optional(checkFunction<ConnectionStatusCallback>),
   fetch: optional(checkFunction<Fetch>),
   connect: optional(checkFunction<Connect>),
-  now: withDefault(Date.now, checkFunction<() => number>),
+  now: withDefault(() => Date.now(), checkFunction<() => number>),
   proxy: unchecked<string | undefined>,
   tls: unchecked<TLSOptions | undefined>,
 } satisfies Schema<ClientOptions>

@@ -120,7 +120,7 @@ const schema = {
   history: optional(number({ min: 0, whole: true })),
   retain: withDefault(Number.POSITIVE_INFINITY, number(limit)),
   rateLimit: withDefault(Number.POSITIVE_INFINITY, number(limit)),
-  now: withDefault(Date.now, checkFunction<() => number>),
+  now: withDefault(() => Date.now(), checkFunction<() => number>),
   replay: unchecked<readonly RecordedReport[] | string | undefined>,
   nodes: unchecked<number | undefined>,
   f: withDefault(1, checkFaulty),

@@ -178,7 +178,7 @@ const schema = {
   workers: optional(number({ min: 0, max: 64, whole: true })),
   worker: optional(checkFunction<() => VerifyWorker>),
   maxPending: withDefault(1024, number({ min: 1, whole: true })),
-  now: withDefault(Date.now, checkFunction<() => number>),
+  now: withDefault(() => Date.now(), checkFunction<() => number>),
   random: optional(checkFunction<() => number>),
 } satisfies Schema<VerifyOptions>
 

@@ -57,3 +57,9 @@ test('there are schemas with defaults', () => expect(defaults.length).toBeGreate
 test.each(defaults)('%s is documented with the default of its schema', (option, value) => {
   expect(documented.get(option)).toBe(value)
 })
+
+test('a default clock is looked up when it is read, since tests replace it', () => {
+  expect(
+    sources.filter(path => /withDefault\((Date|performance|globalThis)\./.test(read(path))),
+  ).toEqual([])
+})

@@ -134,7 +134,7 @@ export const workflowRules: {
   readonly report: Rule<MakeReport<unknown> | undefined>
 } = {
   config: unchecked,
-  now: withDefault(Date.now, checkFunction<() => number>),
+  now: withDefault(() => Date.now(), checkFunction<() => number>),
   capabilities: withDefault({}, checkCapabilities),
   report: optional(checkFunction<MakeReport<unknown>>),
 }
