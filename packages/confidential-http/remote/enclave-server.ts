@@ -32,10 +32,11 @@ import {
   createCallers,
   Refusals,
 } from './callers.js'
+import { type ListenOptions, listenRules } from './http-server.js'
 import { listen } from './listen.js'
 
 /** Options of `startEnclaveServer`. */
-export interface EnclaveServerOptions extends EnclaveSettings {
+export interface EnclaveServerOptions extends EnclaveSettings, ListenOptions {
   /** The enclave's secret key, 64 hexadecimal digits; callers pin its public key. */
   readonly secretKey: string
   /**
@@ -43,10 +44,6 @@ export interface EnclaveServerOptions extends EnclaveSettings {
    * JSON file with the same content, which may be changed while the enclave runs.
    */
   readonly callers: { readonly [publicKey: string]: string } | string
-  /** The port that the enclave listens on. With 0, any free port is used. @default 0 */
-  readonly port?: number
-  /** @default '127.0.0.1' */
-  readonly host?: string
   /**
    * The most connections. Above that, the enclave closes connections that have not brought an
    * authentic request. @default 1024
@@ -80,8 +77,7 @@ const rules = {
   ...settingRules,
   secretKey: (field, given) => formatKey(parseKey(field, given)),
   callers: unchecked<EnclaveServerOptions['callers']>,
-  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
-  host: withDefault('127.0.0.1', unchecked<string>),
+  ...listenRules,
   maxConnections: withDefault(1024, number({ min: 1, whole: true })),
   maxConnectionsPerAddress: optional(number({ min: 1, whole: true })),
   callerLimits: (_, given) => checkCallerLimits(given as CallerLimits | undefined),

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
+import { checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
 import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
@@ -15,11 +16,21 @@ export interface Listening {
   end(): Promise<void>
 }
 
-/** The address and port that a server listens on. */
-export interface Place {
-  readonly host: string
-  readonly port: number
+/** The address and the port that a server listens on. */
+export interface ListenOptions {
+  /** The port. With 0, any free port is used. @default 0 */
+  readonly port?: number
+  /** The address. @default '127.0.0.1' */
+  readonly host?: string
 }
+
+const rules = {
+  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
+  host: withDefault('127.0.0.1', checkText),
+} satisfies Schema<ListenOptions>
+
+/** The rules of these options, for the options of a server. */
+export const listenRules: { readonly port: Rule<number>; readonly host: Rule<string> } = rules
 
 /** The limits of a server's connections. */
 export interface ConnectionLimits {
@@ -36,7 +47,7 @@ export interface ConnectionLimits {
  * must not reject.
  */
 export async function startServer(
-  { host, port }: Place,
+  { host, port }: Required<ListenOptions>,
   limits: ConnectionLimits,
   serve: (
     request: IncomingMessage,

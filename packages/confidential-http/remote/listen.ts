@@ -5,7 +5,7 @@ import {
   type ConnectionLimits,
   type Connections,
   type Listening,
-  type Place,
+  type ListenOptions,
   startServer,
 } from './http-server.js'
 import {
@@ -25,7 +25,7 @@ export interface ServerLimits extends ConnectionLimits {
 
 /** Answers callers over HTTP. */
 export async function listen(
-  place: Place,
+  place: Required<ListenOptions>,
   answering: Answering,
   limits: ServerLimits,
   log: Log,

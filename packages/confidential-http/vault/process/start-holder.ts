@@ -7,7 +7,6 @@ import {
   checkText,
   isStreamsError,
   type Log,
-  number,
   optional,
   readOptions,
   type Schema,
@@ -30,7 +29,12 @@ import {
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { type OpenAuditLog, openAuditLog } from '../../audit/audit-log.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
-import { type Connections, startServer } from '../../remote/http-server.js'
+import {
+  type Connections,
+  type ListenOptions,
+  listenRules,
+  startServer,
+} from '../../remote/http-server.js'
 import { ACTS_FILE } from '../act-log.js'
 import { makeFolder, VaultFolder } from '../files.js'
 import { expireShares, Holder } from './holder.js'
@@ -44,7 +48,7 @@ import {
 } from './protocol.js'
 
 /** Options of `startVaultHolder`. */
-export interface VaultHolderOptions extends PermissionOptions {
+export interface VaultHolderOptions extends PermissionOptions, ListenOptions {
   /**
    * The holder's own directory, with its key, its share and the keys that it trusts. The directory
    * is made if it does not exist.
@@ -55,10 +59,6 @@ export interface VaultHolderOptions extends PermissionOptions {
    * must already contain these keys. @default what the file holds
    */
   readonly trust?: Partial<HolderTrust>
-  /** The port. With 0, any free port is used. @default 0 */
-  readonly port?: number
-  /** The address that the holder listens on. @default '127.0.0.1' */
-  readonly host?: string
   /** Receives the holder's log. No line contains a secret. */
   readonly log?: Log
 }
@@ -67,8 +67,7 @@ const schema = {
   ...permissionRules,
   directory: (field, value) => resolve(checkText(field, value)),
   trust: optional(unchecked<Partial<HolderTrust>>),
-  port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
-  host: withDefault('127.0.0.1', checkText),
+  ...listenRules,
   log: withDefault({}, unchecked<Log>),
 } satisfies Schema<VaultHolderOptions>
 
