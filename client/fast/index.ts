@@ -1,10 +1,10 @@
-// The entrance of the fast lane, which tests can close. Without the fast lane, ws reads the frames,
-// and `parseFrame` and `toReport` read the messages. The reports are the same, but take longer.
-// docs/performance.md lists the cost and the gain of each part.
+// Selects the fast lane. `FAST_LANE=closed` makes tests run without it. Without the fast lane, ws
+// reads the frames, and `parseFrame` and `toReport` read the messages. The reports are the same,
+// but take longer. docs/performance.md lists the cost and the gain of each part.
 //
-// Two parts are in lower layers, because imports only point downwards. `platform/fast-socket.ts`
-// reads messages from the socket before ws does. `report/digits/` decodes hexadecimal digits with
-// WebAssembly.
+// Two parts are in lower layers, because imports only point downwards.
+// `platform/node/fast-socket.ts` reads messages from the socket before ws does. `report/digits/`
+// decodes hexadecimal digits with WebAssembly.
 import { type DecoderTable, Report } from '../../report/report.js'
 import type { FeedState } from '../stream/feeds.js'
 import type { OriginTraffic } from '../stream/stream-api.js'
