@@ -14,7 +14,6 @@ export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
 export type { HistoryOptions } from './client/request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
 export type { CursorStore } from './client/stores/file-cursors.js'
-export { ConnectionStatus } from './client/stream/stream-api.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './client/stream/options.js'
 export type {
   ConnectionDetails,
@@ -23,6 +22,7 @@ export type {
   StreamEvents,
   StreamMetrics,
 } from './client/stream/stream-api.js'
+export { ConnectionStatus } from './client/stream/stream-api.js'
 export { DataStreamsError, type ErrorCode, isStreamsError, ValidationError } from './core/errors.js'
 export type { Log } from './core/log.js'
 export type { ClientScope, StackEntry } from './core/scope.js'
@@ -111,13 +111,13 @@ export {
   defineDecoder,
   type Fields,
 } from './report/decoder.js'
+export { getReportVersion } from './report/feed-id.js'
+export type { FieldType } from './report/field.js'
 export {
   type ReportContext,
   ReportDecodingError,
   type ReportSignature,
 } from './report/full-report.js'
-export { getReportVersion } from './report/feed-id.js'
-export type { FieldType } from './report/field.js'
 export type { Gap, GapCause, GapFilled } from './report/gaps.js'
 export { type JSONOf, toJSON } from './report/json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './report/price.js'

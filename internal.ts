@@ -10,21 +10,23 @@ export { createTransport } from './client/egress/transport.js'
 export { networkReason } from './client/network-reason.js'
 export { noCursors, readCursors } from './client/stores/read-cursors.js'
 export { createHttp, type HttpAnswer } from './client/transport/http.js'
+export { checkURL } from './client/urls.js'
 export { asyncDispose, isThenable } from './core/async.js'
 export { foreignCause } from './core/errors.js'
 export { checkObject, pickOptions } from './core/options.js'
 export {
+  concat,
   decodeBase64,
   encodeBase64,
   formatKey,
   isBytes,
   parseKey,
   shownKey,
-  concat,
 } from './crypto/bytes.js'
+export { createKeys, type KeyPair, parseBoxPublicKey } from './crypto/keys.js'
 export {
-  box,
   type BoxKeys,
+  box,
   boxKeys,
   checkBoxPublicKey,
   isPublicKey,
@@ -32,7 +34,6 @@ export {
   openSealed,
   seal,
 } from './crypto/sealed-box.js'
-export { createKeys, type KeyPair, parseBoxPublicKey } from './crypto/keys.js'
 export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
 export {
   type HTTPAnswer,
@@ -81,4 +82,3 @@ export { Delays } from './plugins/retry/delays.js'
 export { toError } from './plugins/verify/rule.js'
 export { presetOf } from './presets/create-client.js'
 export { inMilliseconds } from './report/feed-id.js'
-export { checkURL } from './client/urls.js'

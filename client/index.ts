@@ -49,7 +49,6 @@ export type { ClientMetrics, OriginTotals } from './metrics.js'
 export type { HistoryOptions } from './request/history.js'
 export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
 export { composeReport, type DataOf } from './stack.js'
-export { ConnectionStatus } from './stream/stream-api.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './stream/options.js'
 export type {
   ConnectionStatusCallback,
@@ -59,5 +58,6 @@ export type {
   StreamEvents,
   StreamMetrics,
 } from './stream/stream-api.js'
+export { ConnectionStatus } from './stream/stream-api.js'
 export type { Fetch } from './transport/http.js'
 export type { Connect, ResumedCursors, Socket, SocketEvents, Upgrade } from './transport/socket.js'

@@ -18,6 +18,38 @@ export {
   isStreamsError,
   ValidationError,
 } from './errors.js'
+export { createLifetime, type Lifetime } from './lifetime.js'
+export { createLog, type Log, type LogFunction } from './log.js'
+export {
+  adviseName,
+  type Checked,
+  checkBoolean,
+  checkFunction,
+  checkNumber,
+  checkObject,
+  checkOptions,
+  checkSignal,
+  checkText,
+  kindOf,
+  MAX_TIMER,
+  type NoOptions,
+  type NumberRule,
+  number,
+  type OptionNames,
+  oneOf,
+  optional,
+  type Rule,
+  readOptions,
+  type Schema,
+  unchecked,
+  withDefault,
+} from './options.js'
+export type {
+  ClientScope,
+  ScopeFacts,
+  ServiceKey,
+  StackEntry,
+} from './scope.js'
 export {
   checkPlugins,
   describeStack,
@@ -30,35 +62,3 @@ export {
   type Stack,
   setUp,
 } from './stack.js'
-export {
-  adviseName,
-  checkBoolean,
-  type Checked,
-  checkFunction,
-  checkNumber,
-  checkObject,
-  checkOptions,
-  checkSignal,
-  checkText,
-  kindOf,
-  MAX_TIMER,
-  type NoOptions,
-  number,
-  type NumberRule,
-  oneOf,
-  optional,
-  type OptionNames,
-  readOptions,
-  type Rule,
-  type Schema,
-  unchecked,
-  withDefault,
-} from './options.js'
-export { createLifetime, type Lifetime } from './lifetime.js'
-export { createLog, type Log, type LogFunction } from './log.js'
-export type {
-  ClientScope,
-  ScopeFacts,
-  ServiceKey,
-  StackEntry,
-} from './scope.js'

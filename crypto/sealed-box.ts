@@ -1,7 +1,6 @@
-import { ValidationError } from '../core/errors.js'
-import { checkBytes, concat, formatKey } from './bytes.js'
 import { blake2b } from '@noble/hashes/blake2b'
 import nacl from 'tweetnacl'
+import { ValidationError } from '../core/errors.js'
 import {
   exportX25519,
   generateX25519,
@@ -9,6 +8,7 @@ import {
   multiplyX25519,
   type X25519Key,
 } from '../platform/x25519.js'
+import { checkBytes, concat, formatKey } from './bytes.js'
 
 /** An X25519 key pair. */
 export interface BoxKeys {

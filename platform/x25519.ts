@@ -1,5 +1,10 @@
-import type { KeyObject } from 'node:crypto'
-import { createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto'
+import {
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto'
 
 /**
  * A secret key outside the JavaScript heap. The platform wipes it when nothing refers to it any

@@ -1,16 +1,7 @@
 import { DataStreamsError, isStreamsError, ValidationError } from '../core/errors.js'
 import type { Log } from '../core/log.js'
-import {
-  type Blob,
-  decodingError,
-  HEAD_WORDS,
-  openBlob,
-  ReportDecodingError,
-} from './full-report.js'
-import { feedResolution, feedVersion, parseKnownFeedID } from './feed-id.js'
-import type { DecoderTable, Report } from './report.js'
-import type { ReportVerifier } from './verifier.js'
 import { checkOptions } from '../core/options.js'
+import { feedResolution, feedVersion, parseKnownFeedID } from './feed-id.js'
 import {
   type FieldType,
   type Reader,
@@ -21,7 +12,16 @@ import {
   readString,
   stringLength,
 } from './field.js'
+import {
+  type Blob,
+  decodingError,
+  HEAD_WORDS,
+  openBlob,
+  ReportDecodingError,
+} from './full-report.js'
 import { fieldsToJSON } from './json.js'
+import type { DecoderTable, Report } from './report.js'
+import type { ReportVerifier } from './verifier.js'
 
 /** Decodes the reports of one version. */
 export interface Decoder<out Data = unknown> {

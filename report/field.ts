@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js'
 import { TextDecoder } from '../platform/globals.js'
-import { type Blob, decodingError, readSafeUint, type ReportDecodingError } from './full-report.js'
+import { type Blob, decodingError, type ReportDecodingError, readSafeUint } from './full-report.js'
 
 /**
  * The type of one field, as Solidity names it. The width of an integer must be a multiple of 8.

@@ -9,19 +9,6 @@ export {
   type Fields,
 } from './decoder.js'
 export {
-  type Blob,
-  BLOB_DIGITS,
-  DIGITS as WORD_DIGITS,
-  type Head,
-  HEAD_WORDS,
-  isSameBlob,
-  readContext,
-  readHead,
-  type ReportContext,
-  ReportDecodingError,
-  type ReportSignature,
-} from './full-report.js'
-export {
   feedResolution,
   feedVersion,
   getReportVersion,
@@ -30,6 +17,19 @@ export {
   parseFeedIDs,
 } from './feed-id.js'
 export type { FieldType } from './field.js'
+export {
+  BLOB_DIGITS,
+  type Blob,
+  DIGITS as WORD_DIGITS,
+  HEAD_WORDS,
+  type Head,
+  isSameBlob,
+  type ReportContext,
+  ReportDecodingError,
+  type ReportSignature,
+  readContext,
+  readHead,
+} from './full-report.js'
 export {
   createOverflowGaps,
   type Gap,

@@ -3,9 +3,9 @@ import { isFeedID } from './feed-id.js'
 import {
   decodingError,
   type Head,
+  type ReportContext,
   readContext,
   readHead,
-  type ReportContext,
 } from './full-report.js'
 import { type JSONOf, toJSON } from './json.js'
 

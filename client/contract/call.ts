@@ -2,8 +2,8 @@ import type { RequestReply } from '../rest.js'
 import type { RequestScope, StreamScope } from './scope.js'
 
 export { connectionFacts, describeCall } from '../describe-call.js'
-export * from './errors.js'
 export type { RequestReply } from '../rest.js'
+export * from './errors.js'
 
 /** A REST request, or the upgrade that opens a connection of a stream. */
 export type Call = RequestCall | StreamCall

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { SecureContext, SecureContextOptions } from 'node:tls'
+import { onAbort } from '../../core/async.js'
 import { foreignCause, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
-import { onAbort } from '../../core/async.js'
 import {
   connect,
   createSecureContext,

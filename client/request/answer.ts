@@ -1,5 +1,6 @@
 import { asError } from '../../core/errors.js'
 import { TextDecoder } from '../../platform/globals.js'
+import { isFeedID } from '../../report/feed-id.js'
 import {
   type DecoderTable,
   EnvelopeError,
@@ -7,7 +8,6 @@ import {
   type ReportSource,
   toReport,
 } from '../../report/report.js'
-import { isFeedID } from '../../report/feed-id.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import type { Feed } from '../rest.js'

@@ -1,6 +1,6 @@
+import { onAbort } from '../../core/async.js'
 import { foreignCause, isStreamsError } from '../../core/errors.js'
 import { over } from '../../core/lifetime.js'
-import { onAbort } from '../../core/async.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import { adviseOn } from '../network-reason.js'

@@ -1,7 +1,6 @@
 import { DataStreamsError } from '../../core/errors.js'
 import { setImmediate } from '../../platform/globals.js'
-import type { Gap } from '../../report/gaps.js'
-import { createOverflowGaps } from '../../report/gaps.js'
+import { createOverflowGaps, type Gap } from '../../report/gaps.js'
 import { onAcknowledge, type Report } from '../../report/report.js'
 import type { FlowControl } from './connection/connections.js'
 import type { CheckedStreamOptions, OverflowPolicy } from './options.js'

@@ -1,6 +1,6 @@
 import {
-  openWebSocket,
   type OpenSocket,
+  openWebSocket,
   type Socket,
   type SocketEvents,
   type Upgrade,

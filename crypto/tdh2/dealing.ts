@@ -7,6 +7,7 @@ import {
   readOptions,
   type Schema,
 } from '../../core/options.js'
+import { FieldReader, pointText, rejection } from './encoding.js'
 import {
   checkedSource,
   checkPoint,
@@ -24,13 +25,12 @@ import {
   checkPrivateShare,
   checkPublicKey,
   checkThreshold,
+  MAX_NODES,
   makePrivateShare,
   makePublicKey,
-  MAX_NODES,
   type PrivateShare,
   type PublicKey,
 } from './key.js'
-import { FieldReader, pointText, rejection } from './encoding.js'
 import { lagrange } from './share.js'
 
 /** Options for splitting a master secret. */

@@ -1,8 +1,8 @@
-import { toHex } from '../../platform/bytes.js'
-import { importP256, type P256Scalar } from '../../platform/p256.js'
 import { p256 } from '@noble/curves/nist'
 import { ValidationError } from '../../core/errors.js'
 import { checkFunction } from '../../core/options.js'
+import { toHex } from '../../platform/bytes.js'
+import { importP256, type P256Scalar } from '../../platform/p256.js'
 
 declare const group: unique symbol
 

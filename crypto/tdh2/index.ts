@@ -4,16 +4,27 @@
  * Cryptosystems against Chosen Ciphertext Attack”, over P-256. Its JSON texts are byte for byte
  * those of the reference implementation, the vault’s in Go.
  */
+
+export {
+  type Ciphertext,
+  type CombineOptions,
+  combine,
+  createCiphertextReader,
+  type EncryptOptions,
+  encrypt,
+  MAX_PLAINTEXT,
+  parseCiphertext,
+} from './ciphertext.js'
 export {
   addSubShares,
   checkFreshDealing,
   checkReshareDealing,
   checkSubShare,
   combineSubShares,
-  dealFresh,
   type Dealing,
   type DealingCommitments,
   type DealOptions,
+  dealFresh,
   dealReshare,
   formatDealing,
   freshKey,
@@ -25,16 +36,6 @@ export {
 } from './dealing.js'
 export { TDH2Error } from './encoding.js'
 export type { Point, ScalarSource } from './group.js'
-export {
-  type Ciphertext,
-  combine,
-  type CombineOptions,
-  createCiphertextReader,
-  encrypt,
-  type EncryptOptions,
-  MAX_PLAINTEXT,
-  parseCiphertext,
-} from './ciphertext.js'
 export {
   formatMasterSecret,
   formatPrivateShare,

@@ -1,6 +1,5 @@
 import { url as inspectorURL } from 'node:inspector'
-import type { Log } from 'sluice/core'
-import { ValidationError } from 'sluice/core'
+import { type Log, ValidationError } from 'sluice/core'
 import type { IO } from './io.js'
 
 /**

@@ -77,6 +77,7 @@ export {
 export { type HTTPRequestOptions, httpRequest } from './request/http-request.js'
 export { decryptResponse } from './response/decrypt-response.js'
 export { getHeader, getHeaders, json, ok, text } from './response/response.js'
+export type { ConsensusAggregation } from './runtime/node-mode.js'
 export {
   createLocalRuntime,
   createRemoteRuntime,
@@ -85,7 +86,6 @@ export {
   type Runtime,
   type RuntimeOptions,
 } from './runtime/runtime.js'
-export type { ConsensusAggregation } from './runtime/node-mode.js'
 export type {
   BaseRuntime,
   NodeRuntime,

@@ -8,7 +8,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import { feedVersion, isFeedID } from 'sluice/report'
-import { checkField, type Field, type FieldValue, reportSchema, type Resolution } from './encode.js'
+import { checkField, type Field, type FieldValue, type Resolution, reportSchema } from './encode.js'
 
 /** The values of a report's fields, by the field names of its version. */
 export type ReportFields = Readonly<Record<string, FieldValue>>

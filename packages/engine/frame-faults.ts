@@ -1,7 +1,7 @@
 import { checkNumber, MAX_TIMER } from 'sluice/core'
 import type { EngineContext } from './context.js'
-import type { Forgery } from './network.js'
 import type { PublishedReport } from './ledger.js'
+import type { Forgery } from './network.js'
 import { seededRandom } from './random.js'
 import type { Frame } from './streams.js'
 

@@ -10,8 +10,8 @@ export {
   type Field,
   type FieldType,
   type FieldValue,
-  reportSchema,
   type Resolution,
+  reportSchema,
 } from './encode.js'
 export type { ProxyConnection } from './fault-proxy/connection.js'
 export {
@@ -25,7 +25,6 @@ export type { FaultProxyOptions, ProxySettings } from './fault-proxy/options.js'
 export type { Direction, FaultKind, FaultRule } from './fault-proxy/rules.js'
 export type { Failure } from './faults.js'
 export type { FeedSpec, ReportFields } from './feeds.js'
-export type { Forgery, RotateOptions, SignerSet } from './network.js'
 export {
   type HTTPSHandler,
   type HTTPSServer,
@@ -33,6 +32,7 @@ export {
   startHTTPSServer,
 } from './https-server.js'
 export type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
+export type { Forgery, RotateOptions, SignerSet } from './network.js'
 export type { DataEngineOptions } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'

@@ -1,6 +1,6 @@
 import type { EngineContext } from './context.js'
 import { Faults } from './faults.js'
-import { FrameFaults, type FrameFaultSettings } from './frame-faults.js'
+import { type FrameFaultSettings, FrameFaults } from './frame-faults.js'
 import { createHTTPListener, host, type Listener } from './listener.js'
 import { Service } from './service.js'
 import { type Frame, Streams } from './streams.js'

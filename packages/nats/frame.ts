@@ -1,6 +1,5 @@
 import { sha256, TextDecoder, TextEncoder } from 'sluice/internal'
-import type { Report } from 'sluice/report'
-import { BLOB_DIGITS, isFeedID, readHead } from 'sluice/report'
+import { BLOB_DIGITS, isFeedID, type Report, readHead } from 'sluice/report'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

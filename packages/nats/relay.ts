@@ -12,8 +12,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
-import type { Report } from 'sluice/report'
-import { parseFeedIDs } from 'sluice/report'
+import { parseFeedIDs, type Report } from 'sluice/report'
 import type { CursorStore } from 'sluice/stores'
 import { natsCursors } from './cursors.js'
 import { frameOf, messageID, readFrame } from './frame.js'

@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import host from 'node:process'
-import { codeOf } from './files.js'
-import { randomUUID } from 'node:crypto'
 import { sleep } from '../../core/async.js'
+import { codeOf } from './files.js'
 
 /** Identifies a process. Other processes can store, compare and print these facts. */
 interface ProcessFacts {

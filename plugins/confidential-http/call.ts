@@ -1,5 +1,5 @@
-import type { Hooks } from '../../core/stack.js'
 import type { ScopeFacts } from '../../core/scope.js'
+import type { Hooks } from '../../core/stack.js'
 import type { SecretName, SecretUse } from './secret.js'
 
 /** A plugin in an enclave's stack. */

@@ -33,9 +33,9 @@ export {
 } from './secret.js'
 export {
   readSecret,
-  type ShareHolder,
   type SecretsOptions,
   type SecretVault,
+  type ShareHolder,
   secrets,
 } from './secrets/index.js'
 export { type TemplatesOptions, templates } from './templates/index.js'

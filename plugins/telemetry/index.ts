@@ -7,8 +7,8 @@ import {
   addState,
   createBounds,
   type Measurement,
-  sampleAges,
   Sums,
+  sampleAges,
 } from './measures.js'
 import { type Attributes, type MetricName, metrics } from './metrics.js'
 

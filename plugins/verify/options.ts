@@ -10,8 +10,8 @@ import {
   type OptionNames,
   oneOf,
   optional,
-  readOptions,
   type Rule,
+  readOptions,
   type Schema,
   withDefault,
 } from '../../core/options.js'

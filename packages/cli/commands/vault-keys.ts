@@ -1,4 +1,4 @@
-import type { KeyChange, HolderAddress, Vault } from '@sluice/confidential-http/vault'
+import type { HolderAddress, KeyChange, Vault } from '@sluice/confidential-http/vault'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { type IO, say, warn } from '../io.js'

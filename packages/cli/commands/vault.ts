@@ -5,8 +5,8 @@ import { type AddCommand, defineCommand, given, groupCommands, type Values } fro
 import { readStdin } from '../input/files.js'
 import { type IO, say, warn } from '../io.js'
 import { bold } from '../output/colours.js'
-import { addRecoverCommand, addReshareCommand, addRotateCommand } from './vault-keys.js'
 import { addHolderCommand } from './vault-holder.js'
+import { addRecoverCommand, addReshareCommand, addRotateCommand } from './vault-keys.js'
 import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
 
 /**

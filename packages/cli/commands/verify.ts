@@ -1,9 +1,12 @@
 import { isStreamsError, ValidationError } from 'sluice/core'
 import { toError } from 'sluice/internal'
-import type { Signers, Verification, VerifyReportOptions } from 'sluice/plugins/verify'
-import { verifyReport } from 'sluice/plugins/verify'
-import type { ReportVerificationError } from 'sluice/report'
-import { parseFeedID } from 'sluice/report'
+import {
+  type Signers,
+  type Verification,
+  type VerifyReportOptions,
+  verifyReport,
+} from 'sluice/plugins/verify'
+import { parseFeedID, type ReportVerificationError } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { hideKeys } from '../errors.js'
 import { type GivenReport, readReports, reportsText } from '../input/reports.js'

@@ -2,8 +2,8 @@ import { ValidationError } from 'sluice/core'
 import { isFeedID, ReportDecodingError } from 'sluice/report'
 import { type IO, warn } from '../io.js'
 import { createProgress } from '../output/progress.js'
-import { fileChunks, stdinChunks } from './files.js'
 import { decompress, linesOf } from './decompress.js'
+import { fileChunks, stdinChunks } from './files.js'
 
 /** A report, and the fields of the envelope around it. */
 export interface GivenReport {

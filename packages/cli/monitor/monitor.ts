@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Feed, Stream } from 'sluice/client'
-import { VERSION } from 'sluice/client'
+import { type Feed, type Stream, VERSION } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { urlOf } from '../http.js'

@@ -5,8 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { createVault, openVault, type Vault } from '@sluice/confidential-http/vault'
 import { startCommand } from '@sluice/test-support/command.js'
 import { pause } from '@sluice/test-support/waiting.js'
-import type { SecretUse } from 'sluice/plugins/confidential-http'
-import { readUse } from 'sluice/plugins/confidential-http'
+import { readUse, type SecretUse } from 'sluice/plugins/confidential-http'
 import {
   combine,
   createShare,

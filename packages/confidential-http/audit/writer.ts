@@ -2,8 +2,7 @@ import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, lstat, open, rename } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { isStreamsError } from 'sluice/core'
-import type { Permissions } from 'sluice/internal'
-import { codeOf, syncFolder } from 'sluice/internal'
+import { codeOf, type Permissions, syncFolder } from 'sluice/internal'
 import { type AuditReading, createAuditReader, filesOf } from './read-log.js'
 import {
   type AuditContent,

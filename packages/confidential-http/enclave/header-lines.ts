@@ -1,5 +1,4 @@
-import type { ConfidentialCall } from 'sluice/plugins/confidential-http'
-import { withBytes } from 'sluice/plugins/confidential-http'
+import { type ConfidentialCall, withBytes } from 'sluice/plugins/confidential-http'
 
 const BODYLESS: readonly string[] = ['GET', 'HEAD', 'DELETE', 'OPTIONS']
 

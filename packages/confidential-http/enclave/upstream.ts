@@ -1,11 +1,3 @@
-import { asError, type ErrorCode, isStreamsError, onAbort } from 'sluice/core'
-import {
-  type ConfidentialCall,
-  type ConfidentialReply,
-  type ConnectionRules,
-  EnclaveError,
-  ownBytes,
-} from 'sluice/plugins/confidential-http'
 import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import {
   type IncomingMessage,
@@ -17,6 +9,14 @@ import { request as requestHttps } from 'node:https'
 import { connect as connectTCP, isIP, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTLS, createSecureContext, type SecureContext } from 'node:tls'
 import { createGunzip } from 'node:zlib'
+import { asError, type ErrorCode, isStreamsError, onAbort } from 'sluice/core'
+import {
+  type ConfidentialCall,
+  type ConfidentialReply,
+  type ConnectionRules,
+  EnclaveError,
+  ownBytes,
+} from 'sluice/plugins/confidential-http'
 import { hasHeader, readHeaderLines, writeHeaders } from './header-lines.js'
 
 /** The error for each error code of the platform. The first matching row applies. */

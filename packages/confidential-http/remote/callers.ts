@@ -13,8 +13,8 @@ import {
   formatKey,
   openChangingFile,
   type PermissionOptions,
-  parseJSON,
   parseBoxPublicKey,
+  parseJSON,
   shownKey,
 } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'

@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http'
 import { type BoxKeys, formatKey, type HttpAnswer, isPublicKey, parseKey } from 'sluice/internal'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import {
   boxJSON,
   isSealedTo,
@@ -8,8 +10,6 @@ import {
   sealRequestJSON,
   toJSON,
 } from '../sealed-message.js'
-import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
-import type { ServerResponse } from 'node:http'
 
 /*
  * The protocol between a caller and a remote enclave. All keys are X25519, all boxes are NaCl's. An

@@ -7,6 +7,7 @@ import type {
   HTTPRequest,
   HTTPRequestJson,
 } from '../types.js'
+import { formatDuration, parseDuration, SECOND } from './duration.js'
 import {
   type Field,
   itself,
@@ -17,7 +18,6 @@ import {
   readMessage,
   readString,
 } from './fields.js'
-import { formatDuration, parseDuration, SECOND } from './duration.js'
 
 /** Options of `httpRequest`. */
 export interface HTTPRequestOptions

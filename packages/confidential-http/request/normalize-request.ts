@@ -1,4 +1,7 @@
 import { ValidationError } from 'sluice/core'
+import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
+import type { HTTPRequestBody } from '../types.js'
+import { parseDuration } from './duration.js'
 import {
   checkMapName,
   type Field,
@@ -21,9 +24,6 @@ import {
   type SecretIdentifierMessage,
   TYPE_NAMES,
 } from './message.js'
-import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
-import type { HTTPRequestBody } from '../types.js'
-import { parseDuration } from './duration.js'
 
 /** The highest number of headers of a request. */
 const MAX_NAMES = 256

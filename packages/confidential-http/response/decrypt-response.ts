@@ -1,8 +1,8 @@
 import type { WebCrypto } from 'sluice/client'
 import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sluice/core'
 import { BOUND_LAYOUT, isBytes, openBody, parseKey } from 'sluice/internal'
-import { checkRequestId, REFERENCE_LAYOUT } from '../request/normalize-request.js'
 import { readBytes } from '../request/fields.js'
+import { checkRequestId, REFERENCE_LAYOUT } from '../request/normalize-request.js'
 import type { HTTPResponse, HTTPResponseJson } from '../types.js'
 import { openResponse, readBody, readStatus } from './response.js'
 

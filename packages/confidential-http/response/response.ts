@@ -1,10 +1,10 @@
 import { kindOf, ValidationError } from 'sluice/core'
 import { isBytes, isThenable } from 'sluice/internal'
-import { type Field, nameKind, openProperties, readBytes, readMap } from '../request/fields.js'
-import { readHeaderValues } from '../request/normalize-request.js'
-import { type HeaderValuesMessage, TYPE_NAMES } from '../request/message.js'
-import type { HTTPResponse, HTTPResponseJson } from '../types.js'
 import type { Result } from '../capability.js'
+import { type Field, nameKind, openProperties, readBytes, readMap } from '../request/fields.js'
+import { type HeaderValuesMessage, TYPE_NAMES } from '../request/message.js'
+import { readHeaderValues } from '../request/normalize-request.js'
+import type { HTTPResponse, HTTPResponseJson } from '../types.js'
 
 const MAX_STATUS = 4_294_967_295
 

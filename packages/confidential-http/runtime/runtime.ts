@@ -22,8 +22,8 @@ import {
   checkURL,
   formatKey,
   type PermissionOptions,
-  parseKey,
   parseBoxPublicKey,
+  parseKey,
   pickOptions,
 } from 'sluice/internal'
 import type { LimitsOptions, NetworkPolicyOptions } from 'sluice/plugins/confidential-http'
@@ -36,8 +36,13 @@ import { normalizeRequest } from '../request/normalize-request.js'
 import { checkRenewAfter, type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
 import type { ReleasedSecret } from '../thread/thread-messages.js'
 import type { HTTPResponse } from '../types.js'
-import { createWorkflowRuntime, workflowRules } from './workflow.js'
-import type { RuntimeReply, WorkflowOptions, WorkflowRuntime } from './workflow.js'
+import {
+  createWorkflowRuntime,
+  type RuntimeReply,
+  type WorkflowOptions,
+  type WorkflowRuntime,
+  workflowRules,
+} from './workflow.js'
 
 /**
  * Carries out confidential requests in its own thread. Pass it to `sendRequest`, or to the handler

@@ -2,9 +2,9 @@ import host from 'node:process'
 import { workerData } from 'node:worker_threads'
 import { asError, type Log } from 'sluice/core'
 import { type ConfidentialReply, EnclaveError } from 'sluice/plugins/confidential-http'
+import { kindOfError, toFailure, withSent } from '../outcome.js'
 import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
-import { kindOfError, toFailure, withSent } from '../outcome.js'
 import type { HTTPResponse } from '../types.js'
 import type {
   CallFields,

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Log } from 'sluice/core'
 import type { ConfidentialCall, SecretName } from 'sluice/plugins/confidential-http'
-import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 import type { Failure } from '../outcome.js'
+import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
 
 /** The data that a thread is started with. */
 export interface ThreadData<Settings> {

@@ -13,10 +13,10 @@ import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
 import type { Writer } from './identity.js'
 import {
+  type HolderAddress,
   hasSameShares,
   MAX_DROPPED,
   MAX_HOLDERS,
-  type HolderAddress,
   type Manifest,
   newestOf,
   type SecretVersion,

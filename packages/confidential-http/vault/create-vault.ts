@@ -20,7 +20,7 @@ import {
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { generateKeys } from 'sluice/tdh2'
 import { fileError, makeFolder, VaultFolder } from './files.js'
-import { createWriter, readIdentity, VAULT_FILE, writeIdentity, WRITER_FILE } from './identity.js'
+import { createWriter, readIdentity, VAULT_FILE, WRITER_FILE, writeIdentity } from './identity.js'
 import { MAX_HOLDERS } from './manifest.js'
 import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
 import { checkDirectory, openVault } from './open-vault.js'

@@ -1,8 +1,8 @@
 import {
   type BoxKeys,
   boxKeys,
-  checkName,
   checkBoxPublicKey,
+  checkName,
   openSealed,
   seal,
 } from 'sluice/internal'

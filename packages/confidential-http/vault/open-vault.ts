@@ -34,7 +34,7 @@ import {
   versionsOf,
   withoutSecret,
 } from './manifest.js'
-import { type MakeChange, MANIFESTS_FOLDER, ManifestLog } from './manifest-log.js'
+import { MANIFESTS_FOLDER, type MakeChange, ManifestLog } from './manifest-log.js'
 import { notifyHolders } from './process/remote-holders.js'
 import { openShareResponse } from './release.js'
 import { RollbackState } from './rollback.js'

@@ -1,3 +1,4 @@
+import { asError, isStreamsError } from 'sluice/core'
 import { type BoxKeys, openSealed, seal } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import {
@@ -6,19 +7,18 @@ import {
   checkReshareDealing,
   checkSubShare,
   combineSubShares,
-  dealFresh,
   type DealingCommitments,
+  dealFresh,
   dealReshare,
   formatDealing,
   formatPrivateShare,
   freshKey,
-  parseDealing,
-  parsePrivateShare,
   type PrivateShare,
   type PublicKey,
+  parseDealing,
+  parsePrivateShare,
   resharedKey,
 } from 'sluice/tdh2'
-import { asError, isStreamsError } from 'sluice/core'
 
 /** A dealer's message to the holders of the next generation. */
 export interface SealedDealing {

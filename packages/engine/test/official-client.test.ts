@@ -1,7 +1,7 @@
 import { createClient, type DataStreamsClient, decodeReport } from '@chainlink/data-streams-sdk'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type DataEngine, type PublishedReport, startDataEngine } from '../index.js'
 import { reportSchema } from '../encode.js'
+import { type DataEngine, type PublishedReport, startDataEngine } from '../index.js'
 
 let engine: DataEngine
 let client: DataStreamsClient

@@ -1,8 +1,8 @@
 // The values of the data engine's reports, of the sizes that reports of the service have. ethers reads them.
 import { expect, test } from '@jest/globals'
 import { AbiCoder } from 'ethers'
-import { startDataEngine } from '../index.js'
 import { reportSchema } from '../encode.js'
+import { startDataEngine } from '../index.js'
 
 const versions = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 const feeds = versions.flatMap(version =>

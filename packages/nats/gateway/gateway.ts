@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createLifetime, onAbort, ValidationError } from 'sluice/core'
 import {
-  type HTTPAnswer,
   asyncDispose,
   foreignCause,
+  type HTTPAnswer,
   HTTPError,
   jsonAnswer,
   writeAnswer,

@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Log } from 'sluice/core'
-import { checkOptions, type OptionNames, ValidationError } from 'sluice/core'
+import { checkOptions, type Log, type OptionNames, ValidationError } from 'sluice/core'
 import { checkObject, HTTPError, openChangingFile, parseJSON } from 'sluice/internal'
 
 /** A token of a gateway. The gateway does not know the token itself, only its hash. */

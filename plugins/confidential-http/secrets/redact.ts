@@ -1,5 +1,5 @@
-import { type HeaderLines, ownBytes, withBytes } from '../call.js'
 import type { Log, LogFunction } from '../../../core/log.js'
+import { type HeaderLines, ownBytes, withBytes } from '../call.js'
 import { EnclaveError } from '../errors.js'
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { hashCiphertext, hashShare, hashToPad } from '../../../crypto/tdh2/encoding.js'
 import {
   decodePoint,
   encodeScalar,
@@ -7,7 +8,6 @@ import {
   pointDigits,
   reduceDigest,
 } from '../../../crypto/tdh2/group.js'
-import { hashCiphertext, hashShare, hashToPad } from '../../../crypto/tdh2/encoding.js'
 import {
   combine,
   createShare,

@@ -15,8 +15,8 @@ import { EnclaveError, VaultError } from '../../../plugins/confidential-http/err
 import { limits } from '../../../plugins/confidential-http/limits.js'
 import type { SecretName } from '../../../plugins/confidential-http/secret.js'
 import {
-  type ShareHolder,
   type SecretVault,
+  type ShareHolder,
   secrets,
 } from '../../../plugins/confidential-http/secrets/index.js'
 import { callOf, carry, keepLog, OWNER, replyOf } from '../../support/plugins/confidential-http.js'

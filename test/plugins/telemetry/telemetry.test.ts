@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { register as defaultRegister, Gauge, Registry } from 'prom-client'
-import { createCounters } from '../../../client/metrics.js'
 import type { StreamScope } from '../../../client/contract/scope.js'
+import { createCounters } from '../../../client/metrics.js'
 import {
   type Client,
   createClient,
@@ -14,7 +14,7 @@ import {
 import { opentelemetry } from '../../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../../plugins/prometheus.js'
 import { labelName, metrics, prometheusName } from '../../../plugins/telemetry/index.js'
-import { addCounts, createBounds, sampleAges, Sums } from '../../../plugins/telemetry/measures.js'
+import { addCounts, createBounds, Sums, sampleAges } from '../../../plugins/telemetry/measures.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach } from '../../support/closing.js'
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import {
   type CurveLibrary,
-  loadCurveLibrary,
   LoopRecovery,
+  loadCurveLibrary,
   type Recovery,
   recoverSigners,
 } from '../../../plugins/verify/recovery.js'

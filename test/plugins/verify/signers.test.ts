@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
 import type { SignerSet, Signers, UnverifiedReport } from '../../../plugins/verify/options.js'
 import { isRejection } from '../../../plugins/verify/rule.js'
+import { createSignerSource, type SignerSource } from '../../../plugins/verify/signer-source.js'
 import {
   addresses,
   DIGEST,

@@ -1,8 +1,8 @@
 // Runs a parser on inputs that it did not expect.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { isStreamsError } from '../../../core/errors.js'
 import { isThenable } from '../../../core/async.js'
+import { isStreamsError } from '../../../core/errors.js'
 import { createDice, type Dice } from '../../fuzz/dice.js'
 
 /** Something that reads what a stranger has written. */

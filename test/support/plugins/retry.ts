@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, jest } from '@jest/globals'
-import type { Reply, StreamCall } from '../../../client/contract/call.js'
-import { connectionFacts } from '../../../client/contract/call.js'
-import { createCounters } from '../../../client/metrics.js'
+import { connectionFacts, type Reply, type StreamCall } from '../../../client/contract/call.js'
 import type { Handler } from '../../../client/contract/plugin.js'
 import type { Connections, RequestScope, StreamScope } from '../../../client/contract/scope.js'
+import { createCounters } from '../../../client/metrics.js'
 import { Registry } from '../../../client/stream/connection/connections.js'
 import { APIError, type Call, retry, type Status, WebSocketError } from '../../../index.js'
 

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Plugin } from 'sluice/client'
-import { createClient } from 'sluice/client'
+import { createClient, type Plugin } from 'sluice/client'
 import { asError } from 'sluice/core'
 import { parseOrigins } from 'sluice/plugins/ha-discovery'
 import { generateAuthHeaders, hmacAuth } from 'sluice/plugins/hmac-auth'

@@ -4,21 +4,21 @@ import type { Target } from '@sluice/test-support/fuzz/fuzz.js'
 import { mutateBytes } from '@sluice/test-support/fuzz/mutations.js'
 import { assert, encoder, json, NOW, ofBytes, text } from '@sluice/test-support/fuzz/target.js'
 import { boxKeys } from 'sluice/internal'
-import { readAnswer } from '../../remote/remote-enclave.js'
 import { readBootKey } from '../../remote/boot-keys.js'
 import {
   openAnswer,
   openRequest,
-  readEnvelope,
   Rejection,
+  readEnvelope,
   sealAnswer,
   sealRequest,
 } from '../../remote/protocol.js'
-import { toJSON } from '../../sealed-message.js'
-import { parseBase64 } from '../../request/fields.js'
+import { readAnswer } from '../../remote/remote-enclave.js'
 import { formatDuration, parseDuration } from '../../request/duration.js'
+import { parseBase64 } from '../../request/fields.js'
 import { normalizeRequest } from '../../request/normalize-request.js'
 import { normalizeResponse } from '../../response/response.js'
+import { toJSON } from '../../sealed-message.js'
 import { PEM } from '../support/certificate.js'
 
 const request = {

@@ -10,6 +10,7 @@ import { readKeyFile } from '../../key-file.js'
 import { parseObject, sealRequestJSON } from '../../sealed-message.js'
 import { createVault } from '../../vault/create-vault.js'
 import { VaultFolder } from '../../vault/files.js'
+import { readWriter } from '../../vault/identity.js'
 import { ManifestLog } from '../../vault/manifest-log.js'
 import { openVault } from '../../vault/open-vault.js'
 import { Holder } from '../../vault/process/holder.js'
@@ -18,7 +19,6 @@ import { signOrder } from '../../vault/process/order.js'
 import { type HolderRequest, openHolderRequest } from '../../vault/process/protocol.js'
 import { startVaultHolder } from '../../vault/process/start-holder.js'
 import { RollbackState } from '../../vault/rollback.js'
-import { readWriter } from '../../vault/identity.js'
 
 /** What a holder is asked: by its callers, and in a resharing of its key. */
 export async function vaultHolders(): Promise<readonly Target<never>[]> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { CallerGuard, type CallerLimits } from '../../remote/callers.js'
 import { TokenBucket } from '../../remote/admission.js'
+import { CallerGuard, type CallerLimits } from '../../remote/callers.js'
 
 function thrownBy(run: () => unknown): unknown {
   try {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
-import type { Rejection } from '../../remote/protocol.js'
 import { MAX_SKEW, ReplayGuard } from '../../remote/callers.js'
+import type { Rejection } from '../../remote/protocol.js'
 
 const tooMany = 'this caller has sent 100000 requests within 60 s, and no more are taken'
 const wrongTime =

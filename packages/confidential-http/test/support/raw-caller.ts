@@ -1,9 +1,9 @@
 import { request as requestHttp } from 'node:http'
 import { boxKeys, formatKey, parseKey } from 'sluice/internal'
-import { openAnswer, openBootKey, sealRequest } from '../../remote/protocol.js'
-import { toJSON } from '../../sealed-message.js'
-import { normalizeRequest } from '../../request/normalize-request.js'
 import type { Failure } from '../../outcome.js'
+import { openAnswer, openBootKey, sealRequest } from '../../remote/protocol.js'
+import { normalizeRequest } from '../../request/normalize-request.js'
+import { toJSON } from '../../sealed-message.js'
 import { inputOf } from './sending.js'
 import type { World } from './world.js'
 

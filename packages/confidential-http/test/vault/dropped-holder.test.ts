@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   sharesOf,
   startHolders,

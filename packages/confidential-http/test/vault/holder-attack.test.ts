@@ -6,8 +6,8 @@ import { failureOf } from '@sluice/test-support/waiting.js'
 import { standBefore } from '../support/vault/holder-attack.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   sharesOf,
   startHolders,

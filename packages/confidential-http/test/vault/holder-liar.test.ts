@@ -9,8 +9,8 @@ import { boxKeys } from 'sluice/internal'
 import { openHolderRequest, sealHolderAnswer } from '../../vault/process/protocol.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   startHolders,
 } from '../support/vault/holder-processes.js'

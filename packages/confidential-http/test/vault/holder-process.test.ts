@@ -10,8 +10,8 @@ import type { Vault } from '../../vault/vault.js'
 import {
   addressesOf,
   caller,
-  introduce,
   type Holder,
+  introduce,
   open,
   sharesOf,
   startHolders,

@@ -4,14 +4,14 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys, createPermissions } from 'sluice/internal'
 import { VaultFolder } from '../../vault/files.js'
+import { readWriter } from '../../vault/identity.js'
 import { openVault } from '../../vault/open-vault.js'
 import { type Order, signOrder } from '../../vault/process/order.js'
 import { askHolder } from '../../vault/process/protocol.js'
-import { readWriter } from '../../vault/identity.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   startHolder,
   startHolders,

@@ -9,8 +9,8 @@ import { askHolder, type HolderRequest } from '../../vault/process/protocol.js'
 import { keysOf, standBefore } from '../support/vault/holder-attack.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   sharesOf,
   startHolders,

@@ -16,8 +16,8 @@ import { openVault } from '../../vault/open-vault.js'
 import {
   addressesOf,
   caller,
-  introduce,
   type Holder,
+  introduce,
   open,
   startHolders,
 } from '../support/vault/holder-processes.js'

@@ -9,8 +9,8 @@ import {
   resharedKey,
 } from 'sluice/tdh2'
 import { boxJSON, openJSON, parseObject } from '../../sealed-message.js'
-import { readDealing, receiveDealings, type SealedDealing, sealDealing } from '../resharing.js'
 import { digestOf, type SignedManifest } from '../manifest.js'
+import { readDealing, receiveDealings, type SealedDealing, sealDealing } from '../resharing.js'
 import { isShareOf } from '../share-files.js'
 import { type HolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
 import { checkStep, type Order, readOrder, type Step } from './order.js'

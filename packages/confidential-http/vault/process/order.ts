@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { checkBoolean, number, type Rule } from 'sluice/core'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { checkFields, hexText, listOf, parseFields, textLike } from '../files.js'
-import { digestOf, MAX_HOLDERS } from '../manifest.js'
 import { isSigned, type Writer } from '../identity.js'
+import { digestOf, MAX_HOLDERS } from '../manifest.js'
 
 /**
  * An instruction of a vault's writer to the holders: reshare the vault's key, or make a new key.

@@ -3,6 +3,9 @@ import { isStreamsError } from 'sluice/core'
 import { type BoxKeys, boxKeys, checkName, parseKey } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, parseCiphertext, parseDecryptionShare, verifyShare } from 'sluice/tdh2'
+import type { Writer } from '../identity.js'
+import { type HolderAddress, hasSameShares, hexOf, type SignedManifest } from '../manifest.js'
+import type { ManifestLog } from '../manifest-log.js'
 import {
   type Complaints,
   type Dealer,
@@ -10,10 +13,7 @@ import {
   reasonOf,
   type SealedDealing,
 } from '../resharing.js'
-import { hasSameShares, hexOf, type HolderAddress, type SignedManifest } from '../manifest.js'
-import type { ManifestLog } from '../manifest-log.js'
 import type { RespondingHolder } from '../vault.js'
-import type { Writer } from '../identity.js'
 import { PROOF_LABEL } from './holder-resharing.js'
 import { type SignedOrder, signStep } from './order.js'
 import { askHolder, bytesOf, type HolderRequest, textOf, textsOf } from './protocol.js'

@@ -7,13 +7,13 @@ import {
   type PrivateShare,
   parseCiphertext,
 } from '../../../../crypto/tdh2/index.js'
+import { VaultError } from '../../../../plugins/confidential-http/errors.js'
 import {
   type FailureTimes,
   gatherShares,
   HEDGE_AFTER,
   type ShareHolder,
 } from '../../../../plugins/confidential-http/secrets/gather.js'
-import { VaultError } from '../../../../plugins/confidential-http/errors.js'
 import { failureOf } from '../../../support/waiting.js'
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }

@@ -12,8 +12,8 @@ import {
 } from 'sluice/tdh2'
 import { openJSON, toJSON } from '../../../sealed-message.js'
 import { KeyChanger } from '../../../vault/change-key.js'
-import { sealDealing } from '../../../vault/resharing.js'
 import { VaultFolder } from '../../../vault/files.js'
+import type { Writer } from '../../../vault/identity.js'
 import {
   HISTORY,
   type HolderAddress,
@@ -22,13 +22,13 @@ import {
 } from '../../../vault/manifest.js'
 import type { ManifestLog } from '../../../vault/manifest-log.js'
 import { expireShares, Holder } from '../../../vault/process/holder.js'
-import { PROOF_LABEL } from '../../../vault/process/holder-resharing.js'
 import { HolderFiles } from '../../../vault/process/holder-files.js'
+import { PROOF_LABEL } from '../../../vault/process/holder-resharing.js'
 import { type Order, signOrder, signStep } from '../../../vault/process/order.js'
 import type { HolderRequest } from '../../../vault/process/protocol.js'
+import { sealDealing } from '../../../vault/resharing.js'
 import type { SecretStore } from '../../../vault/secret-store.js'
 import type { VaultStates } from '../../../vault/vault-state.js'
-import type { Writer } from '../../../vault/identity.js'
 import { digestText } from './digest-text.js'
 import { Crash } from './disk.js'
 import { ground } from './mocks.js'

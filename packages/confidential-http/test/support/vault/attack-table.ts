@@ -3,8 +3,8 @@ import { expect, test } from '@jest/globals'
 import { ACTIONS, type Action, type Kind, Liar, MESSAGES, standBefore } from './holder-attack.js'
 import {
   addressesOf,
-  introduce,
   type Holder,
+  introduce,
   open,
   sharesOf,
   startHolders,

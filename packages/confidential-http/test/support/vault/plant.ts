@@ -1,11 +1,11 @@
 import { createPermissions, formatName } from 'sluice/internal'
 import type { SecretName, SecretUse } from 'sluice/plugins/confidential-http'
 import { VaultFolder } from '../../../vault/files.js'
-import { ManifestLog } from '../../../vault/manifest-log.js'
-import { SecretStore } from '../../../vault/secret-store.js'
-import { RollbackState } from '../../../vault/rollback.js'
-import type { Vault } from '../../../vault/vault.js'
 import { readWriter } from '../../../vault/identity.js'
+import { ManifestLog } from '../../../vault/manifest-log.js'
+import { RollbackState } from '../../../vault/rollback.js'
+import { SecretStore } from '../../../vault/secret-store.js'
+import type { Vault } from '../../../vault/vault.js'
 
 /** Has the vault name a ciphertext of another's making, and a policy, as only who has its writer's key can. */
 export async function plant(

@@ -1,12 +1,12 @@
 import { createPermissions } from 'sluice/internal'
 import { encrypt, ownerLabel } from 'sluice/tdh2'
 import { VaultFolder } from '../../../vault/files.js'
-import { ManifestLog } from '../../../vault/manifest-log.js'
-import { SecretStore } from '../../../vault/secret-store.js'
-import { RollbackState } from '../../../vault/rollback.js'
-import type { Vault } from '../../../vault/vault.js'
-import { addVersion } from '../../../vault/manifest.js'
 import { readWriter } from '../../../vault/identity.js'
+import { addVersion } from '../../../vault/manifest.js'
+import { ManifestLog } from '../../../vault/manifest-log.js'
+import { RollbackState } from '../../../vault/rollback.js'
+import { SecretStore } from '../../../vault/secret-store.js'
+import type { Vault } from '../../../vault/vault.js'
 
 /** Stores the value alone, as vaults did before there were policies. */
 export async function putWithoutPolicy(

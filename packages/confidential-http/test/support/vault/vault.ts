@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterAll, beforeEach, expect } from '@jest/globals'
 import { boxKeys, openSealed } from 'sluice/internal'
-import type { SecretName } from 'sluice/plugins/confidential-http'
-import { readUse } from 'sluice/plugins/confidential-http'
+import { readUse, type SecretName } from 'sluice/plugins/confidential-http'
 import {
   combine,
   createShare,
