@@ -18,7 +18,7 @@ const given: Readonly<Record<string, string>> = {
 
 /** A service with two feeds of the testnet, whose keys are in the environment. */
 const service = `
-import { startDataEngine as startDocsEngine, startHTTPSServer as startDocsAPI } from '@sluice/engine'
+import { startDataEngine as startDocsEngine } from '@sluice/engine'
 const docsEngine = await startDocsEngine({
   feeds: ['0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782', '0x00037da06d56d083fe599397a4769a042d63aa73dc4ef57709d31e9971a5b439'],
   intervalMs: 250,
@@ -42,6 +42,7 @@ const realURLs: readonly (readonly [RegExp, string])[] = [
 /** What the blocks about confidential HTTP take for granted: a folder to work in, a vault, an API and an AES key. */
 const api = `
 import { createVault as createDocsVault } from '@sluice/confidential-http/vault'
+import { startHTTPSServer as startDocsAPI } from '@sluice/engine'
 const docsAPI = await startDocsAPI()
 const aesKey = 'ab'.repeat(32)
 void aesKey
