@@ -34,6 +34,7 @@ const folders = [
   'client',
   'plugins',
   'presets',
+  'testing',
   ...packages,
 ]
 /** Modules that find files beside them. */

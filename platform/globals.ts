@@ -24,3 +24,28 @@ export async function findFetch(): Promise<typeof fetch | undefined> {
   const { runInThisContext } = await import('node:vm')
   return runInThisContext('fetch') as typeof fetch
 }
+
+const UNHANDLED = 'unhandledRejection'
+
+/**
+ * Calls `note` with the reason of each promise that is rejected and that nobody catches. The
+ * listeners of test runners don't hear of it. Returns a function that ends it.
+ */
+export async function watchRejections(note: (reason: unknown) => void): Promise<() => void> {
+  // In a test runner, the global may be a copy that hears no events.
+  const { runInThisContext } = await import('node:vm')
+  const real = runInThisContext('process') as NodeJS.Process
+  const others = real.listeners(UNHANDLED)
+  real.removeAllListeners(UNHANDLED)
+  real.on(UNHANDLED, note)
+  return () => {
+    real.off(UNHANDLED, note)
+    for (const other of others) real.on(UNHANDLED, other)
+  }
+}
+
+/** How many listeners the process has. */
+export function countProcessListeners(): number {
+  const events = globalThis.process.eventNames() as 'exit'[]
+  return events.reduce((sum, event) => sum + globalThis.process.listenerCount(event), 0)
+}

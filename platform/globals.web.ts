@@ -52,3 +52,19 @@ function openChannel(): { postMessage(message: unknown): void } | null {
 export async function findFetch(): Promise<typeof fetch | undefined> {
   return globalThis.fetch
 }
+
+/**
+ * Calls `note` with the reason of each promise that is rejected and that nobody catches. Returns a
+ * function that ends it.
+ */
+export async function watchRejections(note: (reason: unknown) => void): Promise<() => void> {
+  const listen = (event: object): void => note((event as { reason?: unknown }).reason)
+  const scope = globalThis as Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>
+  scope.addEventListener?.('unhandledrejection', listen)
+  return () => scope.removeEventListener?.('unhandledrejection', listen)
+}
+
+/** How many listeners the process has. Always 0: a web platform has no process. */
+export function countProcessListeners(): number {
+  return 0
+}

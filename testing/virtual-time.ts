@@ -1,23 +1,48 @@
-// Time that passes when it is told to, for everything that runs in this test file.
+import { setImmediate } from '../platform/globals.js'
 
-/** The clocks and timers of the library, and those of the world around it. */
+/**
+ * A time that passes only when a test says so. It replaces `setTimeout`, `setInterval`,
+ * `performance` and `Date.now` of the globals, so there is at most one in a process.
+ */
 export interface VirtualTime {
-  /** Milliseconds by the clock that only runs forward. */
+  /** Milliseconds of the monotonic clock. */
   readonly now: number
   /** Milliseconds of Unix time. */
   readonly wall: number
-  /** Timers that the library has running. */
+  /** How many timers of the program are running. */
   readonly timers: number
-  /** Has something happen in the world outside, after so many milliseconds. */
+  /** Where each running timer of the program was started, if `origins` was given. */
+  readonly timerOrigins: readonly string[]
+  /** Runs `happen` after so many milliseconds. It is no timer of the program. */
   outside(ms: number, happen: () => void): void
   /** Lets time pass. */
   pass(ms: number): Promise<void>
-  /** The process is stopped for a while: afterwards what is due is late, timers before what has come in. */
+  /**
+   * Lets time pass until the condition is true, for `ms` milliseconds at most. Returns whether it
+   * is true. Time passes only while the program does nothing else.
+   */
+  until(condition: () => boolean, ms: number): Promise<boolean>
+  /**
+   * Suspends the process for a while. Afterwards, timers that are due run before events that have
+   * arrived.
+   */
   stop(ms: number): Promise<void>
-  /** The machine sleeps for a while: the clock that only runs forward stands still. */
+  /** The machine sleeps for a while: the monotonic clock stands still. */
   sleep(ms: number): Promise<void>
-  /** Gives the platform its own time back. */
+  /** Restores the globals. */
   end(): void
+}
+
+/** Options of `startVirtualTime`. */
+export interface VirtualTimeOptions {
+  /** Resolves when the program has done everything that does not wait for a timer. */
+  readonly settled?: () => Promise<void>
+  /** Whether `timerOrigins` is filled. It makes timers slow. @default false */
+  readonly origins?: boolean
+  /**
+   * The most timers that one call of `pass` or `until` runs before it rejects. @default Infinity
+   */
+  readonly maxSteps?: number
 }
 
 interface Entry {
@@ -26,14 +51,28 @@ interface Entry {
   readonly isOutside: boolean
   readonly every: number | undefined
   readonly run: () => void
+  readonly origin: string | undefined
 }
+
+/** Returns the line of the program that called into the clock. */
+function findOrigin(): string {
+  const lines = (new Error().stack ?? '').split('\n').slice(1)
+  const outside = lines.find(line => !/virtual-time|node:internal/.test(line)) ?? ''
+  return outside.trim().replace(/^at /, '')
+}
+
+/** Resolves in the next iteration of the event loop: all promises have called their callbacks. */
+const nextIteration = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 const START = 1_700_000_000_000
 
-/** Takes the place of the platform's clocks and timers until `end`. */
-export function startVirtualTime(): VirtualTime {
+/** Replaces the platform's clocks and timers until `end`. */
+export function startVirtualTime({
+  settled = nextIteration,
+  origins = false,
+  maxSteps = Number.POSITIVE_INFINITY,
+}: VirtualTimeOptions = {}): VirtualTime {
   const real = { setTimeout, clearTimeout, setInterval, clearInterval, performance, now: Date.now }
-  const { setImmediate: soon } = globalThis
   const entries = new Set<Entry>()
   let now = 0
   let slept = 0
@@ -42,10 +81,20 @@ export function startVirtualTime(): VirtualTime {
   function add(ms: unknown, run: () => void, isOutside: boolean, repeats: boolean): Entry {
     const wait = typeof ms === 'number' && ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1
     const every = repeats ? wait : undefined
-    const entry: Entry = { due: now + wait, order: order++, isOutside, every, run }
+    const origin = origins && !isOutside ? findOrigin() : undefined
+    const entry: Entry = { due: now + wait, order: order++, isOutside, every, run, origin }
     entries.add(entry)
-    const timer = { ref: () => timer, unref: () => timer, hasRef: () => true }
-    return Object.assign(entry, timer)
+    const timer = Object.assign(entry, {
+      ref: (): unknown => timer,
+      unref: (): unknown => timer,
+      hasRef: () => true,
+      refresh(): unknown {
+        entry.due = now + wait
+        return timer
+      },
+      close: (): void => stopTimer(timer),
+    })
+    return timer
   }
 
   const start =
@@ -62,12 +111,9 @@ export function startVirtualTime(): VirtualTime {
   Object.defineProperty(globalThis, 'performance', {
     configurable: true,
     writable: true,
-    value: { now: () => now },
+    value: { now: () => now, timeOrigin: START, mark: () => undefined, measure: () => undefined },
   })
   Date.now = () => START + now + slept
-
-  /** All that promises lead to has been done. */
-  const settled = (): Promise<void> => new Promise(resolve => soon(resolve))
 
   function next(until: number): Entry | undefined {
     let first: Entry | undefined
@@ -78,7 +124,7 @@ export function startVirtualTime(): VirtualTime {
     return first
   }
 
-  /** What is late is done timers first, as Node's event loop has it. */
+  /** Of entries that are late, timers run first, as in Node's event loop. */
   function isBefore(one: Entry, other: Entry): boolean {
     const [due, otherDue] = [Math.max(now, one.due), Math.max(now, other.due)]
     if (due !== otherDue) return due < otherDue
@@ -86,18 +132,28 @@ export function startVirtualTime(): VirtualTime {
     return one.due === other.due ? one.order < other.order : one.due < other.due
   }
 
-  async function pass(ms: number): Promise<void> {
+  async function until(condition: () => boolean, ms: number): Promise<boolean> {
     const end = now + ms
+    let steps = 0
     await settled()
-    for (let entry = next(end); entry !== undefined; entry = next(end)) {
+    while (!condition()) {
+      if (++steps > maxSteps)
+        throw new Error(`${maxSteps} timers ran within ${ms} ms, and each started another`)
+      const entry = next(end)
+      if (entry === undefined) {
+        now = end
+        return false
+      }
       now = Math.max(now, entry.due)
       if (entry.every === undefined) entries.delete(entry)
       else entry.due = now + entry.every
       entry.run()
       await settled()
     }
-    now = end
+    return true
   }
+
+  const pass = async (ms: number): Promise<void> => void (await until(() => false, ms))
 
   return {
     get now() {
@@ -111,8 +167,12 @@ export function startVirtualTime(): VirtualTime {
       for (const { isOutside } of entries) if (!isOutside) count++
       return count
     },
+    get timerOrigins() {
+      return Array.from(entries, entry => entry.origin).filter(origin => origin !== undefined)
+    },
     outside: (ms, happen) => void add(ms, happen, true, false),
     pass,
+    until,
     async stop(ms) {
       now += ms
       await pass(0)

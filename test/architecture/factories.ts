@@ -18,6 +18,7 @@ import { templates } from '../../plugins/confidential-http/templates/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { onchainSigners } from '../../plugins/verify/onchain/index.js'
+import * as kit from '../../testing/index.js'
 
 /** A misspelt option is given: of what the error says it is one, the option, and who gives it. */
 export type Case = readonly [of: string, option: string, give: (misspelt: object) => unknown]
@@ -101,6 +102,17 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   defineDecoder: [
     ['defineDecoder', 'fields', more => main.defineDecoder({ version: 42, fields: {}, ...more })],
   ],
+}
+
+const kits: Readonly<Record<string, readonly Case[]>> = {
+  sampleReport: [
+    [
+      'sampleReport',
+      'signed',
+      more => kit.sampleReport({ feedID, observationsTimestamp: 1, ...more }),
+    ],
+  ],
+  testPlugin: [['testPlugin', 'patience', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
 }
 
 /** A connection of NATS that leads nowhere. */
@@ -353,11 +365,12 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
   ...enclaves,
   ...local,
   ...logs,
+  ...kits,
 }
 
 /** Every public function that takes none; those of a request's fields have messages of their own. */
 export const withoutOptions: readonly string[] = [
-  'APIError AuditError AuthenticationError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
+  'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'number oneOf optional readOptions unchecked withDefault',
   'TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile RelayLogError ProxyError VaultError WebSocketError Report queueDeliveries',

@@ -24,9 +24,10 @@ const owners: Readonly<Record<string, RegExp>> = {
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
-  '@noble/curves': /^(packages\/engine\/.*|crypto\/tdh2\/group|plugins\/verify\/curve)\.ts$/,
+  '@noble/curves':
+    /^(packages\/engine\/.*|crypto\/tdh2\/group|plugins\/verify\/curve|testing\/reports)\.ts$/,
   '@noble/hashes':
-    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/recovery)\.ts$/,
+    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/recovery|testing\/reports)\.ts$/,
   undici: /^platform\/net\.ts$/,
   secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,

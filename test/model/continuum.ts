@@ -15,7 +15,7 @@ import {
 import type { Gap } from '../../report/gaps.js'
 import { frameOf, makeRecord, type SignedRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Upstream } from './upstream.js'
-import { startVirtualTime, type VirtualTime } from './virtual-time.js'
+import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 
 /** How a continuum begins. */
 export interface ContinuumOptions {

@@ -11,7 +11,7 @@ import {
 } from '../../index.js'
 import { frameOf, makeRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Line, type Manner, type Upstream } from './upstream.js'
-import { startVirtualTime, type VirtualTime } from './virtual-time.js'
+import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 
 /** How a life begins. */
 export interface LifeOptions {

@@ -1,6 +1,6 @@
 // The other side of a stream's connections, without sockets: it does as it is told, and keeps a log of what was done to it.
 import type { Connect, Socket, SocketEvents } from '../../client/transport/socket.js'
-import type { VirtualTime } from './virtual-time.js'
+import type { VirtualTime } from '../../testing/virtual-time.js'
 
 /** An origin's answer to an attempt to connect. */
 export type Manner =

@@ -37,6 +37,7 @@ export const budgets = {
   'sluice/report': 9400,
   'sluice/stores': 4100,
   'sluice/tdh2': 8000,
+  'sluice/testing': 60_000,
   'sluice/internal': 57000,
   '@sluice/engine': 26000,
   '@sluice/confidential-http': 33000,

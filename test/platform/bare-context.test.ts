@@ -44,8 +44,11 @@ function createRealm(code: string, globals: object = {}): (expression: string) =
   return evaluate
 }
 
-/** What an entry needs besides: the curve of tdh2 encodes its labels at once. */
-const needs: Readonly<Record<string, object>> = { './tdh2': { TextEncoder } }
+/** What an entry needs besides: the curves of these entries encode their labels at once. */
+const needs: Readonly<Record<string, object>> = {
+  './tdh2': { TextEncoder },
+  './testing': { TextEncoder },
+}
 
 describe('the language alone', () => {
   test.each(entries)('loads %s', entry => {

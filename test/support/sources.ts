@@ -24,6 +24,7 @@ export const order: readonly string[] = [
   'client',
   'plugins',
   'presets',
+  'testing',
   'official-sdk.ts',
   'index.ts',
   'internal.ts',

@@ -1,5 +1,5 @@
 // Lets a world happen in virtual time.
-import { startVirtualTime, type VirtualTime } from '../virtual-time.js'
+import { startVirtualTime, type VirtualTime } from '../../../testing/virtual-time.js'
 import { createService, type PageRequest, type Service } from './service.js'
 import { type Session, startSession } from './session.js'
 import { SETTLED, type World, type WorldEvent } from './world.js'

@@ -12,7 +12,7 @@ import { inMilliseconds } from '../../../report/feed-id.js'
 import type { Gap } from '../../../report/gaps.js'
 import type { Report } from '../../../report/report.js'
 import { provideSeen } from '../../../report/seen-times.js'
-import type { VirtualTime } from '../virtual-time.js'
+import type { VirtualTime } from '../../../testing/virtual-time.js'
 import { LATENCY, reportOf, type Service } from './service.js'
 import type { Observation, World } from './world.js'
 

@@ -1,0 +1,381 @@
+// Copies of the built-in plugins, each with one fault.
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import type { Plugin } from '../../client/contract/plugin.js'
+import { type PluginTestOptions, sampleSigners } from '../../testing/index.js'
+import { root } from '../support/sources.js'
+
+/** A fault in a copy of a built-in plugin. */
+export interface PlantedFault {
+  /** The file with the fault, below `plugins/`. */
+  readonly file: string
+  readonly what: string
+  /** The text of the source, and the text in its place. */
+  readonly change: readonly [string, string]
+  /** A second change. */
+  readonly also?: readonly [string, string]
+  /** The rule that the kit has to name. */
+  readonly rule: string
+}
+
+interface Tested {
+  readonly factory: string
+  readonly options?: unknown
+  readonly kit?: PluginTestOptions
+}
+
+/** How each plugin is made and tested. */
+export const tested: Readonly<Record<string, Tested>> = {
+  'bearer-auth': { factory: 'bearerAuth', options: { token: 'token' } },
+  'hmac-auth': { factory: 'hmacAuth', options: { apiKey: 'key', userSecret: 'secret' } },
+  'feed-access': { factory: 'feedAccess' },
+  'rate-limit': { factory: 'rateLimit', options: { requests: 1, per: 1000 } },
+  logging: {
+    factory: 'logging',
+    options: { logger: { debug() {}, info() {}, warn() {}, error() {} }, logLevel: 0 },
+  },
+  retry: { factory: 'retry', kit: { may: ['repeat'] } },
+  dedup: { factory: 'dedup', kit: { may: ['drop'] } },
+  continuity: {
+    factory: 'continuity',
+    options: { order: 'sorted' },
+    kit: { may: ['add', 'delay', 'reorder'] },
+  },
+  'ha-discovery': { factory: 'haDiscovery', kit: { may: ['repeat'] } },
+  verify: {
+    factory: 'verify',
+    options: { signers: sampleSigners },
+    kit: { may: ['delay', 'drop'], signed: true },
+  },
+  opentelemetry: { factory: 'opentelemetry' },
+  prometheus: { factory: 'prometheus' },
+}
+
+export const plantedFaults: readonly PlantedFault[] = [
+  {
+    file: 'rate-limit.ts',
+    what: 'it returns no reply',
+    change: [
+      'return endpoint.send(next, call)',
+      'await endpoint.send(next, call)\n      return undefined as never',
+    ],
+    rule: 'reply',
+  },
+  {
+    file: 'rate-limit.ts',
+    what: 'it forgets old endpoints by an interval that nobody ends',
+    change: [
+      'const endpoints = new Map<string, Endpoint>()',
+      'const endpoints = new Map<string, Endpoint>()\n    setInterval(() => endpoints.clear(), 60_000).unref()',
+    ],
+    rule: 'timer',
+  },
+  {
+    file: 'rate-limit.ts',
+    what: 'a request that waits is forgotten',
+    change: ['this.#waiting.shift()?.(slot)', 'this.#waiting.shift()'],
+    rule: 'settle',
+  },
+  {
+    file: 'rate-limit.ts',
+    what: 'a request that waits goes on after its abort',
+    change: [
+      'waiting.splice(waiting.indexOf(go), 1)\n        this.#serve()\n        reject(signal.reason)',
+      'this.#serve()',
+    ],
+    rule: 'abort',
+  },
+  {
+    file: 'retry/index.ts',
+    what: 'it sleeps through an abort, and sends again',
+    change: [
+      'await sleep(delay, signal)',
+      'await new Promise(resolve => setTimeout(resolve, delay))',
+    ],
+    rule: 'abort',
+  },
+  {
+    file: 'retry/index.ts',
+    what: 'the last error is swallowed',
+    change: ['> maxRetryAfter) throw error', '> maxRetryAfter) return undefined as never'],
+    rule: 'reply',
+  },
+  {
+    file: 'retry/reconnect.ts',
+    what: 'it does not say that the connection is open',
+    change: ['      onOpen()\n', ''],
+    rule: 'settle',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'all streams share what was seen',
+    change: ['const feeds = seenIn(scope)\n', 'shared ??= seenIn(scope)\n  const feeds = shared\n'],
+    rule: 'streams',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'it delivers a report twice',
+    change: [
+      'seen.cache(report, feeds.hasDuplicates)\n      next(report)',
+      'seen.cache(report, feeds.hasDuplicates)\n      next(report)\n      next(report)',
+    ],
+    rule: 'duplicate',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'it delivers a copy without methods',
+    change: [
+      'hasDuplicates)\n      next(report)',
+      'hasDuplicates)\n      next({ ...report } as never)',
+    ],
+    rule: 'change',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'it hides the errors of the plugin above',
+    change: [
+      'hasDuplicates)\n      next(report)',
+      'hasDuplicates)\n      try { next(report) } catch {}',
+    ],
+    rule: 'hide',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'it delivers in a promise',
+    change: [
+      'hasDuplicates)\n      next(report)',
+      'hasDuplicates)\n      Promise.resolve().then(() => next(report)).catch(() => undefined)',
+    ],
+    rule: 'delay',
+  },
+  {
+    file: 'dedup.ts',
+    what: 'it delivers something after the stream was closed',
+    change: [
+      'hasDuplicates)\n      next(report)',
+      'hasDuplicates)\n      next(report)\n      scope.signal.addEventListener("abort", () => setTimeout(() => next(report), 50))',
+    ],
+    rule: 'after-close',
+  },
+  {
+    file: 'bearer-auth.ts',
+    what: 'it answers with the reply to another call',
+    change: [
+      'return next(call)',
+      "if (call.kind === 'stream') return next(call)\n        return (kept ??= next(call))",
+    ],
+    rule: 'own-reply',
+  },
+  {
+    file: 'bearer-auth.ts',
+    what: 'it sends each call twice',
+    change: [
+      'return next(call)',
+      "if (call.kind === 'request') await next(call)\n        return next(call)",
+    ],
+    rule: 'repeat',
+  },
+  {
+    file: 'hmac-auth/index.ts',
+    what: 'it sends again by itself after a rejection',
+    change: ['throw corrected(error)', 'return next(call)'],
+    rule: 'repeat',
+  },
+  {
+    file: 'hmac-auth/index.ts',
+    what: 'it listens to the process for ever',
+    change: [
+      'scope.provide(signingClock',
+      "process.on('SIGUSR2', () => undefined)\n      scope.provide(signingClock",
+    ],
+    rule: 'listener',
+  },
+  {
+    file: 'hmac-auth/index.ts',
+    what: 'each call leaves a listener on the signal of the client',
+    change: ['scope.provide(signingClock', 'scopeOf = scope\n      scope.provide(signingClock'],
+    also: [
+      'const { keys } = keyring',
+      "const { keys } = keyring\n      scopeOf?.signal.addEventListener('abort', () => undefined)",
+    ],
+    rule: 'listener',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'the error of an attempt ends in the log',
+    change: ['      throw thrown\n', '      return undefined as never\n'],
+    rule: 'reply',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'it changes a field of a report',
+    change: [
+      '    next(report)',
+      '    ;(report as { feedID: string }).feedID = report.feedID.toUpperCase()\n    next(report)',
+    ],
+    rule: 'mutate',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'it loses the reports of a version',
+    change: ['    next(report)', "    if (!report.feedID.startsWith('0x0007')) next(report)"],
+    rule: 'drop',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'it leaves a rejected promise',
+    change: [
+      '    next(report)',
+      "    void Promise.reject(new Error('the disk is full'))\n    next(report)",
+    ],
+    rule: 'throws',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'it throws for some reports',
+    change: [
+      '    next(report)',
+      "    if (report.feedID.startsWith('0x0009')) throw new Error('no name')\n    next(report)",
+    ],
+    rule: 'throws',
+  },
+  {
+    file: 'logging/index.ts',
+    what: 'one report stays until the next comes',
+    change: [
+      '    next(report)',
+      '    const before = heldBack\n    heldBack = report\n    if (before !== undefined) next(before)',
+    ],
+    rule: 'delay',
+  },
+  {
+    file: 'feed-access.ts',
+    what: 'it never ends a rejected upgrade',
+    change: [
+      'const findings = await examine(call)',
+      'const findings = await new Promise<never>(() => undefined)',
+    ],
+    rule: 'settle',
+  },
+  {
+    file: 'continuity/index.ts',
+    what: 'the timers of a closed stream stay',
+    change: ['      clearTimeout(feed?.timer)\n', ''],
+    rule: 'timer',
+  },
+  {
+    file: 'continuity/index.ts',
+    what: 'a report that waits in sorted order waits for ever',
+    change: [
+      'if (!isFree && feed.heldSince > since && held.length <= reorderBuffer) return',
+      "if (first.report.feedID.startsWith('0x0009')) return",
+    ],
+    rule: 'hold',
+  },
+  {
+    file: 'continuity/index.ts',
+    what: 'reports that wait are lost when the stream ends',
+    change: ["scope.defer(scope.events.on('ending', giveUpAll))", ''],
+    rule: 'ending',
+  },
+  {
+    file: 'continuity/index.ts',
+    what: 'all streams share their feeds, and reports end in another stream',
+    change: [
+      'const feeds = new Map<string, Feed>()',
+      'sinkOfAll ??= next\n  const first = sinkOfAll\n  next = report => first(report)\n  const feeds = new Map<string, Feed>()',
+    ],
+    rule: 'streams',
+  },
+  {
+    file: 'ha-discovery/fan-out.ts',
+    what: 'a connection outlives its stream',
+    change: [
+      'const life = createLifetime(signal)\n      const branch',
+      'const life = createLifetime()\n      const branch',
+    ],
+    rule: 'connection',
+  },
+  {
+    file: 'ha-discovery/fan-out.ts',
+    what: 'it does not say that a connection is open',
+    change: ["opened.resolve({ kind: 'stream', ended: ended.promise })", ''],
+    rule: 'settle',
+  },
+  {
+    file: 'verify/stream-stage.ts',
+    what: 'an injected report is never settled',
+    change: [
+      '    this.#settleInjected(report)\n  }\n\n  /** Makes `inject` wait',
+      '  }\n\n  /** Makes `inject` wait',
+    ],
+    rule: 'settle',
+  },
+  {
+    file: 'opentelemetry/index.ts',
+    what: 'it sends a call for its span, and once more',
+    change: [
+      'call: next => traced.call(measured.call(next)),',
+      'call: next => async call => {\n      await traced.call(measured.call(next))(call)\n      return next(call)\n    },',
+    ],
+    rule: 'repeat',
+  },
+  {
+    file: 'prometheus.ts',
+    what: 'it returns no reply',
+    change: [
+      "watch('prometheus', { feedIDs }) }",
+      "watch('prometheus', { feedIDs }),\n    attempt: next => async call => void (await next(call)) as never }",
+    ],
+    rule: 'reply',
+  },
+]
+
+/** Declarations at the top of a file that planted faults use. */
+const declarations = ['shared', 'kept', 'heldBack', 'sinkOfAll', 'scopeOf'].map(
+  name => `let ${name}: any`,
+)
+
+const specifier = /(from |import\()'(\.{1,2}\/[^']+)'/g
+
+/** Writes a copy of a plugin with a fault into a folder, and returns the file with its factory. */
+export function plant({ file, change, also }: PlantedFault, folder: string): string {
+  const [name] = file.split('/') as [string]
+  const from = join(root, 'plugins', name)
+  const isFolder = !name.endsWith('.ts')
+  const to = join(folder, name)
+  mkdirSync(folder, { recursive: true })
+  cpSync(from, to, { recursive: true })
+  const files = isFolder
+    ? readdirSync(to, { recursive: true, encoding: 'utf8' }).filter(each => each.endsWith('.ts'))
+    : ['']
+  for (const each of files) {
+    const [source, copy] = [join(from, each), join(to, each)]
+    const place = relative(from, source)
+    let text = readFileSync(source, 'utf8')
+    if (join(name, place) === join(file) || !isFolder) {
+      for (const [old, replacement] of also === undefined ? [change] : [change, also]) {
+        if (!text.includes(old)) throw new Error(`${file} has no ${JSON.stringify(old)}`)
+        text = text.replace(old, () => replacement)
+      }
+      text = `${text}\n${declarations.join('\n')}\n`
+    }
+    text = text.replace(specifier, (all, before, path) => {
+      const target = resolve(dirname(source), path)
+      if (isFolder && target.startsWith(`${from}/`)) return all
+      const way = relative(dirname(copy), target)
+      return `${before}'${way.startsWith('.') ? way : `./${way}`}'`
+    })
+    writeFileSync(copy, text)
+  }
+  return isFolder ? join(to, 'index.ts') : to
+}
+
+/** Loads a planted copy. */
+export async function loadPlanted(fault: PlantedFault, folder: string): Promise<() => Plugin> {
+  const path = plant(fault, folder)
+  const name = basename(fault.file.split('/')[0] as string, '.ts')
+  const { factory, options } = tested[name] as Tested
+  const module = (await import(path)) as Record<string, (options?: unknown) => Plugin>
+  return () => (module[factory] as (options?: unknown) => Plugin)(options)
+}

@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals'
+import { Registry } from 'prom-client'
+import type { Plugin } from '../../client/contract/plugin.js'
+import { bearerAuth } from '../../plugins/bearer-auth.js'
+import { continuity } from '../../plugins/continuity/index.js'
+import { allDecoders, decoders } from '../../plugins/decoders/index.js'
+import { dedup } from '../../plugins/dedup.js'
+import { feedAccess } from '../../plugins/feed-access.js'
+import { haDiscovery } from '../../plugins/ha-discovery/index.js'
+import { hmacAuth } from '../../plugins/hmac-auth/index.js'
+import { logging } from '../../plugins/logging/index.js'
+import { opentelemetry } from '../../plugins/opentelemetry/index.js'
+import { prometheus } from '../../plugins/prometheus.js'
+import { rateLimit } from '../../plugins/rate-limit.js'
+import { retry } from '../../plugins/retry/index.js'
+import { verify } from '../../plugins/verify/index.js'
+import { type PluginTestOptions, sampleSigners, testPlugin } from '../../testing/index.js'
+
+const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] = [
+  ['nothing', () => ({ name: 'nothing' })],
+  ['bearer-auth', () => bearerAuth({ token: 'token' })],
+  ['hmac-auth', () => hmacAuth({ apiKey: 'key', userSecret: 'secret' })],
+  ['decoders', () => decoders(...allDecoders)],
+  ['feed-access', () => feedAccess()],
+  [
+    'logging',
+    () => logging({ logger: { debug() {}, info() {}, warn() {}, error() {} }, logLevel: 0 }),
+  ],
+  ['rate-limit', () => rateLimit()],
+  ['retry', () => retry(), { may: ['repeat'] }],
+  ['opentelemetry', () => opentelemetry()],
+  ['prometheus', () => prometheus({ register: new Registry() })],
+  ['dedup', () => dedup(), { may: ['drop'] }],
+  ['continuity', () => continuity(), { may: ['add', 'delay', 'reorder'] }],
+  ['ha-discovery', () => haDiscovery(), { may: ['repeat'] }],
+  ['verify', () => verify({ signers: sampleSigners }), { may: ['delay', 'drop'], signed: true }],
+]
+
+for (const [name, make, options] of plugins) {
+  test(`${name} keeps the rules of a plugin`, async () => {
+    const result = await testPlugin(make, options)
+    expect(result.scenarios).toBeGreaterThan(30)
+  }, 60_000)
+}

@@ -1,0 +1,19 @@
+/**
+ * Tests for whoever writes a plugin, a decoder, a logger, a store or a source of signers. No
+ * program needs this entry.
+ */
+export { ConformanceError, type Fault } from './faults.js'
+export {
+  type SampleReport,
+  type SampleReportOptions,
+  sampleDigest,
+  sampleReport,
+  sampleSigners,
+  sampleVersions,
+} from './reports.js'
+export {
+  type Allowance,
+  type PluginTestOptions,
+  type PluginTestResult,
+  testPlugin,
+} from './test-plugin.js'

@@ -1,0 +1,280 @@
+import type { Call, Reply } from '../../client/contract/call.js'
+import type { Layer, Plugin, Sink } from '../../client/contract/plugin.js'
+import type { RequestScope, StreamScope } from '../../client/contract/scope.js'
+import type { Report } from '../../report/report.js'
+import type { Findings } from '../faults.js'
+
+/** The names of what a plugin may do. */
+export const allowances = [
+  'drop',
+  'delay',
+  'reorder',
+  'add',
+  'change',
+  'repeat',
+  'answer',
+  'refuse',
+] as const
+/**
+ * What a plugin may do besides passing everything on at once.
+ *
+ * - `drop`: drop a report.
+ * - `delay`: pass on a report later.
+ * - `reorder`: change the order of a feed's reports.
+ * - `add`: deliver reports of its own.
+ * - `change`: pass on another object in place of a report.
+ * - `repeat`: send a call several times.
+ * - `answer`: answer a call itself.
+ * - `refuse`: reject a call itself.
+ */
+export type Allowance = (typeof allowances)[number]
+
+/** A report that came from below the plugin. */
+interface Passage {
+  readonly report: Report
+  readonly order: number
+  readonly fields: string
+  /** How often it has left the plugin. */
+  left: number
+  /** Whether the plugin's `report` hook has returned. */
+  isReturned: boolean
+}
+
+/** The reports of one stream or request on their way through the plugin. */
+export interface Lane {
+  readonly scope: StreamScope | RequestScope
+  readonly passages: Map<Report, Passage>
+  /** The greatest order that has left, for each feed. */
+  readonly newest: Map<string, number>
+  /** The reports that left the plugin: feed, time and bytes. */
+  readonly left: string[]
+}
+
+/** The error that the observer throws into the plugin. */
+export class PlantedError extends Error {
+  static {
+    PlantedError.prototype.name = 'PlantedError'
+  }
+}
+
+/** Whether an error was thrown by the observer, or is about such an error. */
+export function isPlanted(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause)
+    if (each instanceof PlantedError) return true
+  return false
+}
+
+const fieldsOf = (report: Report): string =>
+  `${report.feedID} ${report.validFromTimestamp} ${report.observationsTimestamp} ${report.source} ${report.origin} ${report.fullReport}`
+
+const nameOf = ({ feedID, observationsTimestamp, source }: Report): string =>
+  `the ${source} report of feed ${feedID.slice(0, 10)}… at ${observationsTimestamp}`
+
+/**
+ * Watches a plugin from both sides. `above` stands nearer to the user, `below` nearer to the wire.
+ */
+export class Observer {
+  readonly lanes: Lane[] = []
+  /** Calls that have passed `above`, and whether they have settled. */
+  readonly calls: { readonly call: Call; isSettled: boolean }[] = []
+  /** Whether the next report that leaves meets an error of the plugin above. */
+  throwsAbove = false
+  /** What the plugin below throws in place of an attempt; undefined for nothing. */
+  throwsBelow: (() => unknown) | undefined
+  /** The errors that were thrown into the plugin and came out of it again. */
+  readonly passedOn: Set<unknown> = new Set()
+  readonly above: Plugin
+  readonly below: Plugin
+  readonly #findings: Findings
+  readonly #may: ReadonlySet<Allowance>
+  /** The bodies that the service has sent, by method and URL. */
+  readonly #answers: ReadonlyMap<string, ReadonlySet<string>>
+
+  constructor(
+    findings: Findings,
+    may: ReadonlySet<Allowance>,
+    answers: ReadonlyMap<string, ReadonlySet<string>>,
+    setup: Plugin['setup'],
+  ) {
+    this.#findings = findings
+    this.#may = may
+    this.#answers = answers
+    this.above = {
+      name: 'test-above',
+      ...(setup && { setup }),
+      call: next => call => this.#watchCall(next, call),
+      report: (next, scope) => this.#watchLeaving(next, scope),
+    }
+    this.below = {
+      name: 'test-below',
+      attempt: next => call => this.#watchAttempt(next, call),
+      report: (next, scope) => this.#watchEntering(next, scope),
+    }
+  }
+
+  /** The plugin with layers that count how often each call is sent. */
+  watch(plugin: Plugin): Plugin {
+    const watched = { name: plugin.name } as { -readonly [Name in keyof Plugin]: Plugin[Name] }
+    for (const hook of ['setup', 'report', 'acknowledged', 'unacknowledged'] as const)
+      if (plugin[hook] !== undefined) watched[hook] = (plugin[hook] as () => never).bind(plugin)
+    for (const member of ['decoders', 'events'] as const)
+      if (plugin[member] !== undefined) watched[member] = plugin[member] as never
+    for (const hook of ['call', 'attempt'] as const) {
+      const layer = plugin[hook]
+      if (layer !== undefined)
+        watched[hook] = next => this.#countSent(layer.bind(plugin), hook, next)
+    }
+    for (const name of Object.keys(plugin)) {
+      // An unknown member is an error that the client reports.
+      if (!(name in watched)) Object.assign(watched, { [name]: plugin[name as keyof Plugin] })
+    }
+    return watched
+  }
+
+  #countSent(layer: Layer, hook: string, next: Parameters<Layer>[0]): ReturnType<Layer> {
+    // A request has one scope, and its attempts follow one another.
+    const sent = new WeakMap<object, number>()
+    const handler: unknown = layer(call => {
+      const count = (sent.get(call.scope) ?? 0) + 1
+      sent.set(call.scope, count)
+      if (call.kind === 'request' && count > 1 && !this.#may.has('repeat'))
+        this.#findings.add('repeat', `its ${hook} layer sent ${call.operation} ${count} times`)
+      return next(call)
+    })
+    if (typeof handler !== 'function') return handler as never
+    return call => {
+      sent.delete(call.scope)
+      return handler(call)
+    }
+  }
+
+  /** The reports that have entered the plugin and have not left it. */
+  get missing(): readonly Report[] {
+    return this.lanes.flatMap(lane =>
+      [...lane.passages.values()].filter(({ left }) => left === 0).map(({ report }) => report),
+    )
+  }
+
+  /** Describes a missing report. */
+  describe(report: Report): string {
+    return nameOf(report)
+  }
+
+  #laneOf(scope: StreamScope | RequestScope): Lane {
+    const known = this.lanes.find(lane => lane.scope === scope)
+    if (known !== undefined) return known
+    const lane: Lane = { scope, passages: new Map(), newest: new Map(), left: [] }
+    this.lanes.push(lane)
+    return lane
+  }
+
+  async #watchCall(next: Parameters<Layer>[0], call: Call): Promise<Reply> {
+    const entry = { call, isSettled: false }
+    this.calls.push(entry)
+    try {
+      const reply = await next(call)
+      if (reply.kind === 'request' && !this.#may.has('answer')) this.#checkReply(call, reply.body)
+      return reply
+    } finally {
+      entry.isSettled = true
+    }
+  }
+
+  #checkReply({ method, url }: Call, body: Uint8Array): void {
+    const text = new TextDecoder().decode(body)
+    if (this.#answers.get(`${method} ${url}`)?.has(text)) return
+    const isOther = [...this.#answers.values()].some(bodies => bodies.has(text))
+    this.#findings.add(
+      'own-reply',
+      isOther
+        ? `${method} ${url} got the reply to another call`
+        : `${method} ${url} got a reply that the service has not sent`,
+    )
+  }
+
+  #watchAttempt(next: Parameters<Layer>[0], call: Call): Promise<Reply> {
+    this.#findings.check(
+      !call.signal.aborted,
+      'abort',
+      `an attempt of ${call.operation} was sent after its signal had aborted`,
+    )
+    if (this.throwsBelow !== undefined) throw this.throwsBelow()
+    return next(call)
+  }
+
+  #watchEntering(next: Sink, scope: StreamScope | RequestScope): Sink {
+    const lane = this.#laneOf(scope)
+    return report => {
+      const passage = {
+        report,
+        order: lane.passages.size,
+        fields: fieldsOf(report),
+        left: 0,
+        isReturned: false,
+      }
+      lane.passages.set(report, passage)
+      try {
+        next(report)
+      } catch (thrown) {
+        if (isPlanted(thrown)) this.passedOn.add(thrown)
+        else if (scope.kind === 'stream' || !this.#may.has('drop'))
+          this.#findings.add('throws', `its report hook threw for ${nameOf(report)}: ${thrown}`)
+        throw thrown
+      } finally {
+        passage.isReturned = true
+      }
+    }
+  }
+
+  #watchLeaving(next: Sink, scope: StreamScope | RequestScope): Sink {
+    const lane = this.#laneOf(scope)
+    return report => {
+      this.#checkLeaving(lane, report)
+      lane.left.push(fieldsOf(report))
+      if (this.throwsAbove) {
+        this.throwsAbove = false
+        throw new PlantedError('the plugin above threw')
+      }
+      next(report)
+    }
+  }
+
+  #checkLeaving(lane: Lane, report: Report): void {
+    const { scope, passages, newest } = lane
+    const may = (name: Allowance): boolean => this.#may.has(name)
+    const name = nameOf(report)
+    const check: Findings['check'] = (...given) => this.#findings.check(...given)
+    const add: Findings['add'] = (...given) => this.#findings.add(...given)
+    check(
+      !scope.signal.aborted,
+      'after-close',
+      scope.kind === 'stream'
+        ? `it delivered ${name} after the stream was closed`
+        : `it delivered ${name} after its request had settled: give the promise to scope.waitUntil`,
+    )
+    const passage = passages.get(report)
+    if (passage === undefined) {
+      const other = this.lanes.find(each => each !== lane && each.passages.has(report))
+      const isCopy = [...passages.values()].some(each => each.fields === fieldsOf(report))
+      if (other !== undefined) add('streams', `it delivered ${name} to another stream or request`)
+      else if (isCopy) check(may('change'), 'change', `it delivered a copy of ${name}`)
+      else check(may('add'), 'add', `it delivered ${name}, which no plugin below had passed on`)
+      return
+    }
+    passage.left++
+    check(passage.left === 1, 'duplicate', `it delivered ${name} twice`)
+    check(passage.fields === fieldsOf(report), 'mutate', `it changed a field of ${name}`)
+    check(
+      may('delay') || !passage.isReturned,
+      'delay',
+      `it passed on ${name} after its report hook had returned`,
+    )
+    const before = newest.get(report.feedID) ?? -1
+    check(
+      may('reorder') || passage.order > before,
+      'reorder',
+      `it passed on ${name} after a report that had arrived later`,
+    )
+    newest.set(report.feedID, Math.max(before, passage.order))
+  }
+}

@@ -1,0 +1,129 @@
+import type { Plugin, Plugins } from '../client/contract/plugin.js'
+import { ValidationError } from '../core/errors.js'
+import {
+  checkBoolean,
+  checkFunction,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../core/options.js'
+import { decoders } from '../plugins/decoders/index.js'
+import { allDecoders } from '../plugins/decoders/versions.js'
+import { retry } from '../plugins/retry/index.js'
+import { parseFeedIDs } from '../report/feed-id.js'
+import { Findings } from './faults.js'
+import { measureCost } from './plugin/cost.js'
+import { type Allowance, allowances } from './plugin/observer.js'
+import { runScenarios } from './plugin/scenarios.js'
+import type { WorldSettings } from './plugin/world.js'
+import { sampleVersions } from './reports.js'
+
+export type { Allowance } from './plugin/observer.js'
+
+/** Options of `testPlugin`. */
+export interface PluginTestOptions {
+  /**
+   * What the plugin may do besides passing everything on at once. Everything else is a fault.
+   * @default []
+   */
+  readonly may?: readonly Allowance[]
+  /**
+   * Makes the stack around the plugin, the first plugin nearest to the user.
+   * @default decoders, the plugin, retry
+   */
+  readonly stack?: (plugin: Plugin) => Plugins
+  /**
+   * The feeds of the test, at least three.
+   * @default a feed of each version, and a feed in milliseconds
+   */
+  readonly feedIDs?: readonly string[]
+  /** The values of a report's fields after the common head. @default plausible values */
+  readonly values?: (feedID: string) => readonly (bigint | number | boolean)[]
+  /** Whether reports are signed by the `sampleSigners`. @default false */
+  readonly signed?: boolean
+  /**
+   * Milliseconds after which a report that the plugin holds counts as lost, and a call as never
+   * settled. The test's clock is virtual, so it does not take this time. @default 300000
+   */
+  readonly patience?: number
+}
+
+/** What `testPlugin` found out about a plugin that broke no rule. */
+export interface PluginTestResult {
+  /** The name of the plugin. */
+  readonly plugin: string
+  /** How many scenarios were run. */
+  readonly scenarios: number
+  /** The microseconds that the plugin adds to the way of a report. */
+  readonly costPerReport: number
+}
+
+function checkAllowances(field: string, value: unknown): readonly Allowance[] {
+  if (!Array.isArray(value)) throw new ValidationError(`${field} must be an array`)
+  for (const each of value)
+    if (!allowances.includes(each))
+      throw new ValidationError(
+        `${field} must hold ${allowances.join(', ')}, and not ${JSON.stringify(each)}`,
+      )
+  return value
+}
+
+const schema = {
+  may: withDefault([], checkAllowances),
+  stack: optional(checkFunction<(plugin: Plugin) => Plugins>),
+  feedIDs: optional(parseFeedIDs as (field: string, value: unknown) => readonly string[]),
+  values: optional(checkFunction<NonNullable<PluginTestOptions['values']>>),
+  signed: withDefault(false, checkBoolean),
+  patience: withDefault(300_000, number({ min: 1000, max: 86_400_000 })),
+} satisfies Schema<PluginTestOptions>
+
+/** A feed of each version, and one that counts in milliseconds. */
+const defaultFeeds: readonly string[] = [
+  ...sampleVersions.map(version => `0x${version.toString(16).padStart(4, '0')}${'a5'.repeat(30)}`),
+  `0x1003${'a5'.repeat(30)}`,
+]
+
+/** The plugin between the decoders and `retry`, unless it is one of these. */
+function defaultStack(plugin: Plugin): Plugins {
+  const others = [decoders(...allDecoders), plugin, retry()]
+  return others.filter(each => each === plugin || each.name !== plugin.name)
+}
+
+/**
+ * Runs a plugin through everything that a plugin must stand, and checks the rules of a plugin. It
+ * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin.
+ *
+ * Rejects with a ConformanceError that names each broken rule. Works under every test runner. While
+ * it runs, the timers of the whole process are virtual, so run no other test beside it.
+ *
+ * @example
+ * ```ts
+ * test('my plugin keeps the rules', () => testPlugin(() => myPlugin(), { may: ['drop'] }))
+ * ```
+ */
+export async function testPlugin(
+  make: () => Plugin,
+  options?: PluginTestOptions,
+): Promise<PluginTestResult> {
+  checkFunction('make', make)
+  const given = readOptions('testPlugin', options, schema)
+  const { may, stack = defaultStack, feedIDs = defaultFeeds, values, signed, patience } = given
+  if (feedIDs.length < 3) throw new ValidationError('feedIDs must have at least three feeds')
+  const first = make()
+  const name = String((first as Plugin | undefined)?.name)
+  const findings = new Findings(`plugin ${name}`)
+  const settings: WorldSettings = {
+    stack,
+    may: new Set(may),
+    feedIDs,
+    values,
+    signed,
+    patience,
+    reports: new Map(),
+  }
+  const scenarios = await runScenarios(make, settings, findings)
+  findings.finish()
+  return { plugin: name, scenarios, costPerReport: await measureCost(make, settings) }
+}
