@@ -158,11 +158,17 @@ export function setUp(
       return life.signal
     },
   }
-  for (const plugin of plugins) {
-    const result: unknown = plugin.setup?.(scope)
-    if (!isThenable(result)) continue
-    result.then(undefined, () => undefined)
-    throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)
+  try {
+    for (const plugin of plugins) {
+      const result: unknown = plugin.setup?.(scope)
+      if (!isThenable(result)) continue
+      result.then(undefined, () => undefined)
+      throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)
+    }
+  } catch (thrown) {
+    // Nobody else can end what the plugins before this one have started.
+    life.end(thrown)
+    throw thrown
   }
   return services
 }

@@ -15,5 +15,6 @@ export {
   type Allowance,
   type PluginTestOptions,
   type PluginTestResult,
+  type SampleWire,
   testPlugin,
 } from './test-plugin.js'

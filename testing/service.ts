@@ -18,6 +18,14 @@ export interface SampleConnection {
   readonly waiting: Uint8Array[]
 }
 
+/** The functions through which a client reaches the sample service. */
+export interface SampleWire {
+  /** Sends a request. */
+  readonly fetch: Fetch
+  /** Opens a connection. */
+  readonly connect: Connect
+}
+
 /** Runs a task after so many milliseconds. */
 export type Later = (ms: number, task: () => void) => void
 
@@ -48,6 +56,11 @@ export class SampleService {
   constructor(later: Later, origins: readonly string[] = []) {
     this.#later = later
     this.origins = origins
+  }
+
+  /** The functions that reach the service. */
+  get wire(): SampleWire {
+    return { fetch: this.fetch, connect: this.connect }
   }
 
   /** Stores a report, so that requests find it. */

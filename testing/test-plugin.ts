@@ -19,8 +19,10 @@ import { type Allowance, allowances } from './plugin/observer.js'
 import { runScenarios } from './plugin/scenarios.js'
 import type { WorldSettings } from './plugin/world.js'
 import { sampleVersions } from './reports.js'
+import { SampleService, type SampleWire } from './service.js'
 
 export type { Allowance } from './plugin/observer.js'
+export type { SampleWire } from './service.js'
 
 /** Options of `testPlugin`. */
 export interface PluginTestOptions {
@@ -93,26 +95,29 @@ function defaultStack(plugin: Plugin): Plugins {
 
 /**
  * Runs a plugin through everything that a plugin must stand, and checks the rules of a plugin. It
- * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin.
+ * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin. It
+ * gets the functions that reach the service, for a plugin that does so itself.
  *
  * Rejects with a ConformanceError that names each broken rule. Works under every test runner. While
  * it runs, the timers of the whole process are virtual, so run no other test beside it.
  *
  * @example
  * ```ts
- * test('my plugin keeps the rules', () => testPlugin(() => myPlugin(), { may: ['drop'] }))
+ * test('my plugin keeps the rules', async () => {
+ *   await testPlugin(() => myPlugin(), { may: ['drop'] })
+ * })
  * ```
  */
 export async function testPlugin(
-  make: () => Plugin,
+  make: (wire: SampleWire) => Plugin,
   options?: PluginTestOptions,
 ): Promise<PluginTestResult> {
   checkFunction('make', make)
   const given = readOptions('testPlugin', options, schema)
   const { may, stack = defaultStack, feedIDs = defaultFeeds, values, signed, patience } = given
   if (feedIDs.length < 3) throw new ValidationError('feedIDs must have at least three feeds')
-  const first = make()
-  const name = String((first as Plugin | undefined)?.name)
+  const { wire } = new SampleService((ms, task) => void setTimeout(task, ms))
+  const { name } = make(wire)
   const findings = new Findings(`plugin ${name}`)
   const settings: WorldSettings = {
     stack,
@@ -123,7 +128,7 @@ export async function testPlugin(
     patience,
     reports: new Map(),
   }
-  const scenarios = await runScenarios(make, settings, findings)
+  const scenarios = await runScenarios(make, name, settings, findings)
   findings.finish()
-  return { plugin: name, scenarios, costPerReport: await measureCost(make, settings) }
+  return { plugin: name, scenarios, costPerReport: await measureCost(make, name, settings) }
 }

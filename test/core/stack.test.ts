@@ -202,3 +202,18 @@ test('two clients that share one list of plugins share no state', async () => {
   await clients[0]?.close()
   expect(await clients[1]?.listFeeds()).toEqual([])
 })
+
+test('what a plugin has started ends if a plugin after it is not set up', () => {
+  let ended = 0
+  const plugins: Plugin[] = [
+    { name: 'first', setup: scope => scope.defer(() => void ended++) },
+    {
+      name: 'second',
+      setup() {
+        throw new Error('no')
+      },
+    },
+  ]
+  expect(() => createClient({ ...config, plugins })).toThrow('no')
+  expect(ended).toBe(1)
+})

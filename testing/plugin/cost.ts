@@ -1,6 +1,7 @@
 import type { Plugin } from '../../client/contract/plugin.js'
 import { Findings } from '../faults.js'
 import { type SampleReport, sampleReport } from '../reports.js'
+import type { SampleWire } from '../service.js'
 import { startVirtualTime } from '../virtual-time.js'
 import { World, type WorldSettings } from './world.js'
 
@@ -12,9 +13,12 @@ const feedID = `0x1003${'c0'.repeat(30)}`
  * Measures how many microseconds a plugin adds to the way of a report. It takes the least of
  * several rounds, since other work on the machine only adds to a time.
  */
-export async function measureCost(make: () => Plugin, settings: WorldSettings): Promise<number> {
+export async function measureCost(
+  make: (wire: SampleWire) => Plugin,
+  name: string,
+  settings: WorldSettings,
+): Promise<number> {
   const clock = performance
-  const { name } = make()
   let without = Number.POSITIVE_INFINITY
   let withPlugin = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {
@@ -28,14 +32,14 @@ let samples: readonly SampleReport[] | undefined
 
 /** Sends reports over a stream, and returns the milliseconds that they took. */
 async function measure(
-  make: () => Plugin,
+  make: (wire: SampleWire) => Plugin,
   settings: WorldSettings,
   clock: { now(): number },
 ): Promise<number> {
   const time = startVirtualTime()
   try {
     const world = new World(time, new Findings(''), settings)
-    const member = world.join(make())
+    const member = world.join(make(world.service.wire))
     const stream = world.open(member, [feedID])
     stream.on('report', () => undefined)
     world.begin('connect', stream.connect())

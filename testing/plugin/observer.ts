@@ -173,7 +173,7 @@ export class Observer {
     this.calls.push(entry)
     try {
       const reply = await next(call)
-      if (reply.kind === 'request' && !this.#may.has('answer')) this.#checkReply(call, reply.body)
+      if (reply.kind === 'request') this.#checkReply(call, reply.body)
       return reply
     } finally {
       entry.isSettled = true
@@ -184,12 +184,9 @@ export class Observer {
     const text = new TextDecoder().decode(body)
     if (this.#answers.get(`${method} ${url}`)?.has(text)) return
     const isOther = [...this.#answers.values()].some(bodies => bodies.has(text))
-    this.#findings.add(
-      'own-reply',
-      isOther
-        ? `${method} ${url} got the reply to another call`
-        : `${method} ${url} got a reply that the service has not sent`,
-    )
+    if (isOther) this.#findings.add('own-reply', `${method} ${url} got the reply to another call`)
+    else if (!this.#may.has('answer'))
+      this.#findings.add('own-reply', `${method} ${url} got a reply that the service has not sent`)
   }
 
   #watchAttempt(next: Parameters<Layer>[0], call: Call): Promise<Reply> {

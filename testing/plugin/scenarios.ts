@@ -6,7 +6,7 @@ import { haDiscovery } from '../../plugins/ha-discovery/index.js'
 import { feedVersion } from '../../report/feed-id.js'
 import { Findings } from '../faults.js'
 import type { SampleReport } from '../reports.js'
-import type { Refusal } from '../service.js'
+import type { Refusal, SampleWire } from '../service.js'
 import { startVirtualTime } from '../virtual-time.js'
 import { isPlanted, PlantedError } from './observer.js'
 import { type Member, sampleOrigins, World, type WorldSettings } from './world.js'
@@ -59,7 +59,8 @@ async function settled(): Promise<void> {
 
 /** Plays all scenarios, each without the plugin and with it. Returns how many were played. */
 export async function runScenarios(
-  make: () => Plugin,
+  make: (wire: SampleWire) => Plugin,
+  name: string,
   settings: WorldSettings,
   findings: Findings,
 ): Promise<number> {
@@ -67,7 +68,6 @@ export async function runScenarios(
   const endWatch = await watchRejections(reason => rejections.push(reason))
   try {
     for (const scenario of scenarios) {
-      const { name } = make()
       const expected = await play(scenario, () => ({ name }), settings, new Findings(''))
       rejections.length = 0
       findings.where = scenario.name
@@ -89,7 +89,7 @@ export async function runScenarios(
 
 async function play(
   { origins, play: run }: Scenario,
-  make: () => Plugin,
+  make: (wire: SampleWire) => Plugin,
   settings: WorldSettings,
   findings: Findings,
 ): Promise<Outcome> {
@@ -97,7 +97,7 @@ async function play(
   const time = startVirtualTime({ settled, origins: true, maxSteps: MAX_STEPS })
   const world = new World(time, findings, settings, origins)
   try {
-    await run(world, make)
+    await run(world, () => make(world.service.wire))
   } catch (thrown) {
     findings.add('throws', `it threw: ${asError(thrown).stack ?? asError(thrown).message}`)
   }
@@ -463,6 +463,22 @@ const scenarios: readonly Scenario[] = [
       },
     }),
   ),
+  {
+    name: 'a request beside the same request, which is aborted',
+    async play(world, make) {
+      const { client } = world.join(make())
+      const feedID = world.settings.feedIDs[0] as string
+      storeHistory(world)
+      const controller = new AbortController()
+      const { signal } = controller
+      world.begin('the aborted request', client.getLatestReport(feedID, { signal }))
+      await world.time.pass(3)
+      world.begin('the request beside it', client.getLatestReport(feedID))
+      await world.time.pass(3)
+      controller.abort(new PlantedError('the user aborted'))
+      await world.settle()
+    },
+  },
   {
     name: 'a stream',
     async play(world, make) {
