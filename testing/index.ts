@@ -12,9 +12,27 @@ export {
   sampleVersions,
 } from './reports.js'
 export {
+  type CursorStoreTestOptions,
+  type CursorStoreTestResult,
+  testCursorStore,
+} from './test-cursor-store.js'
+export {
+  type DecoderSample,
+  type DecoderTestOptions,
+  type DecoderTestResult,
+  testDecoder,
+} from './test-decoder.js'
+export { type LoggerTestOptions, type LoggerTestResult, testLogger } from './test-logger.js'
+export {
   type Allowance,
   type PluginTestOptions,
   type PluginTestResult,
   type SampleWire,
   testPlugin,
 } from './test-plugin.js'
+export {
+  type SignedSample,
+  type SignersTestOptions,
+  type SignersTestResult,
+  testSigners,
+} from './test-signers.js'

@@ -4,7 +4,7 @@ import type { CursorStore } from '../../index.js'
 export function memoryCursors(): CursorStore & { saved: Readonly<Record<string, number>> } {
   const store = {
     saved: {} as Readonly<Record<string, number>>,
-    load: async () => store.saved,
+    load: async () => ({ ...store.saved }),
     async save(cursors: Readonly<Record<string, number>>) {
       store.saved = { ...cursors }
     },

@@ -1,0 +1,286 @@
+import { asError } from '../core/errors.js'
+
+/** The copy of every function. Functions are not compared. */
+export const FUNCTION: unique symbol = Symbol('a function')
+
+/** A deep copy of an object, made to be compared. */
+class Copy {
+  readonly kind: string
+  readonly fields: Map<string, unknown> = new Map()
+
+  constructor(kind: string) {
+    this.kind = kind
+  }
+}
+
+/**
+ * Copies a value deeply: its own enumerable fields, and the fields that a class computes. The copy
+ * of an object is only for `findDifference` and `fieldOf`. A field that can't be read is copied as
+ * the error of its getter.
+ */
+export function copyOf(value: unknown, seen: Map<object, Copy> = new Map()): unknown {
+  if (typeof value === 'function') return FUNCTION
+  if (typeof value !== 'object' || value === null) return value
+  const known = seen.get(value)
+  if (known !== undefined) return known
+  const kind = Object.prototype.toString.call(value).slice(8, -1)
+  const copy = new Copy(kind)
+  seen.set(value, copy)
+  const add = (name: string, read: () => unknown): void => {
+    let field: unknown
+    try {
+      field = read()
+    } catch (thrown) {
+      field = `can't be read: ${describeThrown(thrown)}`
+    }
+    copy.fields.set(name, copyOf(field, seen))
+  }
+  if (ArrayBuffer.isView(value)) {
+    const { buffer, byteOffset, byteLength } = value
+    add('bytes', () => Array.from(new Uint8Array(buffer, byteOffset, byteLength)))
+    return copy
+  }
+  if (kind === 'Date') add('time', () => (value as Date).getTime())
+  if (kind === 'Map' || kind === 'Set')
+    for (const each of value as Map<unknown, unknown> | Set<unknown>)
+      add(`entry ${copy.fields.size}`, () => each)
+  if (kind === 'Error') add('message', () => (value as Error).message)
+  for (const name of namesOf(value, kind))
+    add(String(name), () => (value as Record<PropertyKey, unknown>)[name])
+  return copy
+}
+
+/** The names of an object's enumerable fields, and of the getters of its class. */
+function namesOf(value: object, kind: string): readonly PropertyKey[] {
+  const names: PropertyKey[] = Reflect.ownKeys(value).filter(
+    name => Object.getOwnPropertyDescriptor(value, name)?.enumerable === true,
+  )
+  if (kind !== 'Object') return names
+  for (let each = Object.getPrototypeOf(value); each !== null; each = Object.getPrototypeOf(each))
+    for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(each)))
+      if (get !== undefined && name !== '__proto__') names.push(name)
+  return [...new Set(names)]
+}
+
+/** The copy of a field of a copied object; undefined if there is none. */
+export function fieldOf(copy: unknown, name: string): unknown {
+  return copy instanceof Copy ? copy.fields.get(name) : undefined
+}
+
+/** The names of the fields of a copied object. */
+export function fieldsOf(copy: unknown): readonly string[] {
+  return copy instanceof Copy ? [...copy.fields.keys()] : []
+}
+
+/**
+ * Says how a copied value differs from the copy that was expected. `path` names the value in the
+ * text. Undefined if they are equal.
+ */
+export function findDifference(
+  expected: unknown,
+  found: unknown,
+  path: string,
+  seen: Set<unknown> = new Set(),
+): string | undefined {
+  if (expected instanceof Copy && found instanceof Copy && expected.kind === found.kind) {
+    if (seen.has(expected)) return undefined
+    seen.add(expected)
+    for (const name of new Set([...expected.fields.keys(), ...found.fields.keys()])) {
+      const field = path === '' ? name : `${path}.${name}`
+      if (!found.fields.has(name)) return `${field} is missing`
+      if (!expected.fields.has(name)) return `${field} is there, and should not be`
+      const [one, other] = [expected.fields.get(name), found.fields.get(name)]
+      const difference = findDifference(one, other, field, seen)
+      if (difference !== undefined) return difference
+    }
+    return undefined
+  }
+  if (expected === found || (Number.isNaN(expected) && Number.isNaN(found))) return undefined
+  return `${path === '' ? 'the value' : path} is ${show(found)}, not ${show(expected)}`
+}
+
+/** Writes a value or its copy for a message. */
+export function show(value: unknown): string {
+  if (value instanceof Copy) return value.kind
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? value.slice(0, 80) : value)
+  if (typeof value === 'object' && value !== null)
+    return Object.prototype.toString.call(value).slice(8, -1)
+  return typeof value === 'function' ? 'a function' : String(value)
+}
+
+/** Names a thrown value in a message. */
+export function describeThrown(thrown: unknown): string {
+  const { name, message } = asError(thrown)
+  const { code } = (thrown ?? {}) as { readonly code?: unknown }
+  const title = typeof code === 'string' ? `${name} (${code})` : name
+  return `${title}: ${message.length > 200 ? `${message.slice(0, 200)}…` : message}`
+}
+
+/** How a call that should return a promise ended. `ms` is how long it took. */
+export type Outcome<Value> =
+  | { readonly kind: 'resolved'; readonly value: Value; readonly ms: number }
+  | { readonly kind: 'rejected'; readonly error: unknown; readonly ms: number }
+  /** The call threw, and returned no promise. */
+  | { readonly kind: 'thrown'; readonly error: unknown; readonly ms: number }
+  /** The call returned something else than a promise. */
+  | { readonly kind: 'returned'; readonly value: Value; readonly ms: number }
+  /** The promise had not settled when the time was up. */
+  | { readonly kind: 'pending'; readonly ms: number }
+
+/** Makes a call, and waits for its promise for so many milliseconds. */
+export async function outcomeOf<Value>(
+  call: () => PromiseLike<Value>,
+  patience: number,
+): Promise<Outcome<Value>> {
+  const start = performance.now()
+  const took = (): number => performance.now() - start
+  let promise: PromiseLike<Value>
+  try {
+    promise = call()
+  } catch (error) {
+    return { kind: 'thrown', error, ms: took() }
+  }
+  if (typeof promise?.then !== 'function')
+    return { kind: 'returned', value: promise as Value, ms: took() }
+  let timer: ReturnType<typeof setTimeout> | undefined
+  try {
+    return await Promise.race([
+      promise.then(
+        (value): Outcome<Value> => ({ kind: 'resolved', value, ms: took() }),
+        (error): Outcome<Value> => ({ kind: 'rejected', error, ms: took() }),
+      ),
+      new Promise<Outcome<Value>>(resolve => {
+        timer = setTimeout(() => resolve({ kind: 'pending', ms: took() }), patience)
+      }),
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Says how a call ended that should have resolved. */
+export function describeOutcome(outcome: Outcome<unknown>): string {
+  switch (outcome.kind) {
+    case 'resolved':
+      return `resolved with ${show(outcome.value)}`
+    case 'rejected':
+      return `rejected with ${describeThrown(outcome.error)}`
+    case 'thrown':
+      return `threw ${describeThrown(outcome.error)} instead of returning a promise`
+    case 'returned':
+      return `returned ${show(outcome.value)} instead of a promise`
+    case 'pending':
+      return `had not settled after ${Math.round(outcome.ms)} ms`
+  }
+}
+
+/** Waits. */
+export function wait(ms: number): Promise<void> {
+  return new Promise(resolve => void setTimeout(resolve, ms))
+}
+
+/** Watches the timers that the program starts. */
+export interface TimerWatch {
+  /** Where each timer was started that still runs and keeps the process alive. */
+  left(): readonly string[]
+  /** Ends the watch. */
+  end(): void
+}
+
+type Timers = Pick<
+  typeof globalThis,
+  'setTimeout' | 'setInterval' | 'clearTimeout' | 'clearInterval'
+>
+
+interface Started {
+  readonly timer: unknown
+  readonly origin: string
+}
+
+/** The watches that have not ended. The first one replaces the timers of the globals. */
+const watches = new Set<Set<Started>>()
+let platform: Timers | undefined
+
+/** Begins to watch the timers of the whole process. They run as before. */
+export function watchTimers(): TimerWatch {
+  const started = new Set<Started>()
+  platform ??= replaceTimers()
+  watches.add(started)
+  return {
+    left: () =>
+      Array.from(started)
+        .filter(isRunning)
+        .map(({ origin }) => origin),
+    end() {
+      watches.delete(started)
+      if (watches.size > 0 || platform === undefined) return
+      Object.assign(globalThis, platform)
+      platform = undefined
+    },
+  }
+}
+
+/** False for a timer of Node that was cleared by its own method, or that holds no process. */
+function isRunning({ timer }: Started): boolean {
+  const { hasRef, _destroyed } = (timer ?? {}) as {
+    readonly hasRef?: () => boolean
+    readonly _destroyed?: boolean
+  }
+  return _destroyed !== true && hasRef?.call(timer) !== false
+}
+
+function forget(isSame: (timer: unknown) => boolean): void {
+  for (const started of watches)
+    for (const each of started) if (isSame(each.timer)) started.delete(each)
+}
+
+function replaceTimers(): Timers {
+  const { setTimeout, setInterval, clearTimeout, clearInterval } = globalThis
+  const real: Timers = { setTimeout, setInterval, clearTimeout, clearInterval }
+
+  function starter(isOnce: boolean): unknown {
+    const begin = isOnce ? setTimeout : setInterval
+    function start(task: (...given: unknown[]) => void, ms?: number, ...given: unknown[]): unknown {
+      const run = (...passed: unknown[]): void => {
+        if (isOnce) forget(each => each === timer)
+        task(...passed)
+      }
+      const isTask = typeof task === 'function'
+      const timer: unknown = (begin as typeof setTimeout)(isTask ? run : task, ms, ...given)
+      const entry = { timer, origin: originOf() }
+      for (const started of watches) started.add(entry)
+      return timer
+    }
+    // Among them is the form for `util.promisify`.
+    return Object.defineProperties(start, Object.getOwnPropertyDescriptors(begin))
+  }
+
+  const stop =
+    (end: (timer: never) => void) =>
+    (timer: unknown): void => {
+      forget(each => each === timer || (isIDOf(timer, each) && timer !== undefined))
+      end(timer as never)
+    }
+  Object.assign(globalThis, {
+    setTimeout: starter(true),
+    setInterval: starter(false),
+    clearTimeout: stop(clearTimeout),
+    clearInterval: stop(clearInterval),
+  })
+  return real
+}
+
+/** Timers of Node may be cleared by their number, too. */
+function isIDOf(id: unknown, timer: unknown): boolean {
+  const isID = typeof id === 'number' || typeof id === 'string'
+  return isID && typeof timer === 'object' && timer !== null && Number(id) === Number(timer)
+}
+
+/** The line of the program that started a timer. */
+function originOf(): string {
+  const lines = (new Error().stack ?? '').split('\n').slice(1)
+  const outside = lines.find(line => !/[\\/]testing[\\/]probe\.|node:internal/.test(line)) ?? ''
+  return outside.trim().replace(/^at /, '')
+}
