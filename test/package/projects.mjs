@@ -1,11 +1,18 @@
 // What a newcomer does with `npm create sluice`: two commands in an empty folder, for each kind of project.
 import assert from 'node:assert/strict'
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { env, npm } from './steps.mjs'
 
-/** Those whose tests need the entry `sluice/testing`. */
-const withKit = ['plugin', 'decoder', 'store']
+/** The function of `sluice/testing` that the test of each kind needs. An app needs none. */
+const needed = { app: '', plugin: 'testPlugin', decoder: 'testDecoder', store: 'testCursorStore' }
+
+/** The kinds whose function the packed library has. */
+function findKinds(unpacked) {
+  const kit = join(unpacked, 'dist/cjs/testing/index.d.ts')
+  const names = existsSync(kit) ? readFileSync(kit, 'utf8') : ''
+  return Object.keys(needed).filter(kind => names.includes(needed[kind]))
+}
 
 /** The two commands: the first makes a project and installs it, the second compiles and tests it. */
 async function checkProject(kind, { folder, tarball, packages, env }) {
@@ -31,9 +38,7 @@ export async function checkProjects({ all, unpacked }, folder, checkGated) {
   for (const { tarball } of all) copyFileSync(tarball, join(packages, basename(tarball)))
   const { tarball } = all.find(({ name }) => name === 'create-sluice')
   const own = { ...env, npm_config_cache: join(folder, 'cache') }
-  const { exports } = JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
-  const kinds = ['app', ...(exports['./testing'] ? withKit : [])]
-  for (const kind of kinds)
+  for (const kind of findKinds(unpacked))
     await checkGated(`two commands make a project of the kind ${kind}, and test it`, () =>
       checkProject(kind, { folder, tarball, packages, env: own }),
     )
