@@ -8,6 +8,7 @@ COPY packages/engine/package.json packages/engine/
 COPY packages/confidential-http/package.json packages/confidential-http/
 COPY packages/nats/package.json packages/nats/
 COPY packages/cli/package.json packages/cli/
+COPY packages/create-sluice/package.json packages/create-sluice/
 COPY test/support/package.json test/support/
 RUN npm ci --include=dev --ignore-scripts --no-audit --no-fund
 COPY . .
@@ -27,7 +28,7 @@ RUN mkdir -p /ours/sluice \
 # hadolint ignore=DL3016
 RUN npm install --save-prod --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund \
       undici prom-client secp256k1 hyparquet-writer @nats-io/transport-node @nats-io/jetstream @nats-io/kv \
- && rm -r node_modules/sluice node_modules/@sluice \
+ && rm -r node_modules/sluice node_modules/@sluice node_modules/create-sluice \
  && mkdir /data
 
 # Node and its libraries: no shell, no package manager.

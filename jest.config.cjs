@@ -37,6 +37,8 @@ const common = {
   // Run by `npm run test:long`.
   testPathIgnorePatterns: [
     '/node_modules/',
+    // Run in the projects that are made of them.
+    '/create-sluice/templates/',
     ...(isLong ? [] : ['\\.long\\.test\\.ts$']),
     // Run by `npm run test:nats`.
     ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),

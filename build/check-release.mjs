@@ -61,7 +61,9 @@ function checkPublication({ folder, manifest }) {
   assert.equal(`${found.name}@${found.version}`, `${manifest.name}@${manifest.version}`)
   const files = found.files.map(({ path }) => path)
   const papers = ['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json']
-  const others = files.filter(path => !path.startsWith('dist/') && !papers.includes(path))
+  const folders = manifest.files.filter(path => ['dist', 'templates'].includes(path))
+  const isMeant = path => papers.includes(path) || folders.some(each => path.startsWith(`${each}/`))
+  const others = files.filter(path => !isMeant(path))
   assert.deepEqual(others, [], `${manifest.name} would be published with these`)
   const commands = Object.values(manifest.bin ?? {}).flatMap(path => [path, `${path}.map`])
   const entries = Object.values(manifest.exports).flatMap(entry =>

@@ -14,9 +14,10 @@ export const packages = {
   '@sluice/confidential-http': 'packages/confidential-http',
   '@sluice/nats': 'packages/nats',
   '@sluice/cli': 'packages/cli',
+  'create-sluice': 'packages/create-sluice',
 }
 
-const isOurs = name => /^(@sluice\/.+|sluice)$/.test(name)
+const isOurs = name => /^(@sluice\/.+|(create-)?sluice)$/.test(name)
 const kinds = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies']
 const readJSON = path => JSON.parse(readFileSync(path, 'utf8'))
 const writeJSON = (path, value) => writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)

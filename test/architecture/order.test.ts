@@ -159,7 +159,7 @@ const isPortable = (path: string): boolean => isClient(path) || path.endsWith('.
 function wrongWords(path: string, text: string): string[] {
   const lacksPlatform =
     isClient(path) && !importsOf(text).some(({ from }) => /\/platform\/globals\.js$/.test(from))
-  const isLibrary = !['packages/cli', 'examples'].includes(houseOf(path))
+  const isLibrary = !['packages/cli', 'packages/create-sluice', 'examples'].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
     if (node.kind === ts.SyntaxKind.AnyKeyword) return [`${path}: any`]

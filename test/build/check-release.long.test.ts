@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
-import { manifest, packages, root } from '../support/sources.js'
+import { manifest, manifestOf, packages, root } from '../support/sources.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-release-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -34,7 +34,7 @@ function checkAfter(edits: Edits, ...args: string[]) {
 
 test('what is here could be published, and what a release lacks is named', () => {
   const { status, text } = checkAfter({})
-  for (const name of ['sluice', ...packages.map(each => each.replace('packages', '@sluice'))])
+  for (const name of ['.', ...packages].map(each => manifestOf(each).name))
     expect(text).toMatch(new RegExp(`ok {4}npm would publish ${name}: \\d+ files`))
   expect(text).toMatch(/later the placeholder OWNER is replaced/)
   expect(text).toMatch(/nothing was published/)

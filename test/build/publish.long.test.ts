@@ -15,6 +15,7 @@ const names = [
   '@sluice/confidential-http',
   '@sluice/nats',
   '@sluice/cli',
+  'create-sluice',
 ]
 const work = mkdtempSync(join(tmpdir(), 'sluice-publish-'))
 
@@ -124,13 +125,13 @@ test('nothing is published where a version is there with other contents', async 
   published = []
   const { code, text } = await publish(packAll('1.0.0', { description: 'another' }))
   expect(code).toBe(1)
-  expect(text).toMatch(/cli@1\.0\.0 is published already, with other contents/)
+  expect(text).toMatch(/create-sluice@1\.0\.0 is published already, with other contents/)
   expect(published).toEqual([])
 })
 
 test('nothing is published where npm would refuse one', async () => {
   await publish(packAll('3.0.0'))
-  for (const name of names.slice(0, 4)) documents.delete(name)
+  for (const name of names.slice(0, -1)) documents.delete(name)
   published = []
   const { code, text } = await publish(first)
   expect(code).toBe(1)

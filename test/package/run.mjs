@@ -1,7 +1,7 @@
 // Checks the packages as their users get them: packs them, looks inside, installs them elsewhere together, runs and compiles against
 // them.
 // Needs the registry. `npm run test:package`; with --keep the temporary folder stays, with --outside only the check of a
-// plugin that was moved out of the package is run.
+// plugin that was moved out of the package is run, with --projects only what `npm create sluice` makes.
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { checkWorkflow } from './cre-sdk.mjs'
 import { checkDemo } from './demo.mjs'
 import { checkInstalled } from './installed.mjs'
 import { checkOutside } from './outside/outside.mjs'
+import { checkProjects } from './projects.mjs'
 import { installNodes, runAll } from './runtime.mjs'
 import { checkSizes } from './sizes.mjs'
 import { check, countFailures, createGate, install } from './steps.mjs'
@@ -50,6 +51,9 @@ async function checkOutsideAlone({ tarballs }, checkGated) {
   await checkOutside(consumer, checkGated)
 }
 
+/** The packages that are commands, and have no entry to import. */
+const commands = ['@sluice/cli', 'create-sluice']
+
 async function checkAll(packed, checkGated, gate) {
   const nodes = findNodes()
   await Promise.all([
@@ -62,9 +66,12 @@ async function checkAll(packed, checkGated, gate) {
       checkGated(`${each.name}: publint`, () => publint(each)),
     ]),
     ...packed.all
-      .filter(({ name }) => name !== '@sluice/cli')
+      .filter(({ name }) => !commands.includes(name))
       .map(each => checkGated(`${each.name}: attw`, () => attw(each))),
-    checkGated('the command starts itself', () => checkCommand(packed.all.at(-1))),
+    ...packed.all
+      .filter(({ name }) => commands.includes(name))
+      .map(each => checkGated(`${each.name}: the command starts itself`, () => checkCommand(each))),
+    checkProjects(packed, folder('projects'), checkGated),
     checkGated('npx runs the demo in an empty folder', () => checkDemo(packed, folder('demo'))),
     runAll(packed, folder('runtime'), nodes, checkGated),
     compileAll(packed, folder, nodes, checkGated),
@@ -92,6 +99,8 @@ try {
   const gate = createGate(Math.max(2, cpus().length))
   const checkGated = (name, task) => gate(() => check(name, task))
   if (process.argv.includes('--outside')) await checkOutsideAlone(packed, checkGated)
+  else if (process.argv.includes('--projects'))
+    await checkProjects(packed, folder('projects'), checkGated)
   else await checkAll(packed, checkGated, gate)
 } finally {
   clean()

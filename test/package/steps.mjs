@@ -8,7 +8,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 export { packages } from '../../build/packages.mjs'
 
 /** The environment without what `npm run` adds to it, which would send an inner npm back to this folder. */
-const env = Object.fromEntries(
+export const env = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^npm_(package|lifecycle|command|config_local_prefix)/.test(name),
   ),

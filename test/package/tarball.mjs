@@ -1,7 +1,7 @@
 // Packs the library and its packages, and looks at what is in them.
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join, posix, relative, sep } from 'node:path'
 import { isOfCopied } from '../../build/compile.mjs'
 import { npm, packages, root, runScript, unpack } from './steps.mjs'
 
@@ -80,6 +80,7 @@ export function checkFiles({ name, files, unpacked }) {
     ...others,
     ...(name === '@sluice/cli' ? page : []),
     ...(name === 'sluice' ? forTheWeb(unpacked) : []),
+    ...(name === 'create-sluice' ? listTemplates() : []),
     ...Object.values(bin),
     ...named.map(posix.normalize),
   ])
@@ -101,6 +102,17 @@ const page = ['icon.svg', 'index.html', 'page.css', 'page.js'].map(
   name => `dist/esm/monitor/page/${name}`,
 )
 
+/** The templates of projects, but for the settings that compile them here. */
+function listTemplates() {
+  const folder = join(root, packages['create-sluice'])
+  const entries = readdirSync(join(folder, 'templates'), { recursive: true, withFileTypes: true })
+  return entries
+    .filter(entry => entry.isFile())
+    .map(entry => relative(folder, join(entry.parentPath ?? entry.path, entry.name)))
+    .map(path => path.split(sep).join('/'))
+    .filter(path => path !== 'templates/tsconfig.json')
+}
+
 /** What CommonJS has for browsers. */
 function forTheWeb(unpacked) {
   const { browser } = JSON.parse(readFileSync(join(unpacked, 'dist/cjs/package.json'), 'utf8'))
@@ -116,7 +128,7 @@ export function checkNames({ name: of, files }) {
   const isKnown = name => at(`${name}.ts`) || at(name)
   const unknown = shared.filter(name => !isOfCopied(name) && !isKnown(name))
   assert.deepEqual(unknown, [])
-  assert.ok(shared.length > 0, 'nothing is shared')
+  assert.ok(shared.length > 0 || of === 'create-sluice', 'nothing is shared')
   return `${shared.length} shared files`
 }
 
@@ -150,11 +162,12 @@ export function checkDeclarations({ name, files, unpacked }) {
   assert.deepEqual(foreign, [])
 }
 
-/** The command can be started by its own name. */
+/** A command can be started by its own name. */
 export function checkCommand({ unpacked }) {
-  const { bin } = readManifest(unpacked)
-  const text = readFileSync(join(unpacked, bin.sluice), 'utf8')
-  assert.ok(text.startsWith('#!/usr/bin/env node\n'), `${bin.sluice} lacks its first line`)
+  for (const path of Object.values(readManifest(unpacked).bin)) {
+    const text = readFileSync(join(unpacked, path), 'utf8')
+    assert.ok(text.startsWith('#!/usr/bin/env node\n'), `${path} lacks its first line`)
+  }
 }
 
 export async function publint({ tarball }) {

@@ -13,6 +13,7 @@ export const packages: readonly string[] = [
   'packages/confidential-http',
   'packages/nats',
   'packages/cli',
+  'packages/create-sluice',
 ]
 
 /** The folders from the bottom up: each imports only what stands before it, types included. */
@@ -31,6 +32,9 @@ export const order: readonly string[] = [
   ...packages,
   'examples',
 ]
+
+/** What `npm create sluice` makes projects of: code of users, which imports as they do. */
+export const templates = 'packages/create-sluice/templates'
 
 /** An import of a module that a user names. One file may do so. */
 export const NOT_LITERAL = '(not a literal)'
@@ -63,7 +67,9 @@ function filesBelow(path: string): string[] {
   return readdirSync(join(root, path), { withFileTypes: true }).flatMap(entry => {
     const inner = `${path}/${entry.name}`
     if (!entry.isDirectory()) return inner.endsWith('.ts') ? [inner] : []
-    return /^(test|dist.*|node_modules)$/.test(entry.name) ? [] : filesBelow(inner)
+    return /^(test|dist.*|node_modules)$/.test(entry.name) || inner === templates
+      ? []
+      : filesBelow(inner)
   })
 }
 

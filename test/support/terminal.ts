@@ -14,18 +14,20 @@ afterAll(() => {
 })
 
 export interface TerminalOptions {
+  /** The built program. @default `sluice` */
+  readonly program?: string
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   /** Ctrl-C is pressed once this is on the screen. */
   readonly until?: RegExp
 }
 
-/** Runs `sluice` with these arguments in a pseudo-terminal of 100 columns; `out` is all that it showed. */
+/** Runs `sluice`, or another program, with these arguments in a pseudo-terminal of 100 columns; `out` is all that it showed. */
 export async function runInTerminal(
   args: readonly string[],
-  { env = {}, cwd, until: shown }: TerminalOptions = {},
+  { program = command, env = {}, cwd, until: shown }: TerminalOptions = {},
 ): Promise<Ran> {
-  const words = [process.execPath, command, ...args].map(word => `'${word}'`)
+  const words = [process.execPath, program, ...args].map(word => `'${word}'`)
   const child = spawn(
     'script',
     ['-qfec', `stty cols 100 rows 30; exec ${words.join(' ')}`, '/dev/null'],

@@ -34,7 +34,9 @@ describe('the image', () => {
     for (const workspace of [...packages, 'test/support'])
       expect(before).toContain(`COPY ${workspace}/package.json ${workspace}/\n`)
     const [, names = ''] = /for name in (.+); do/.exec(after) ?? []
-    expect(names.split(' ').map(name => `packages/${name}`)).toEqual(packages)
+    // It makes projects, and no container runs it.
+    const taken = packages.filter(each => each !== 'packages/create-sluice')
+    expect(names.split(' ').map(name => `packages/${name}`)).toEqual(taken)
   })
 
   test('starts the command that its package has', () => {
