@@ -25,8 +25,8 @@ import {
 /** Options of `testCursorStore`. */
 export interface CursorStoreTestOptions {
   /**
-   * Ends what `open` began, such as a connection. Runs once for each opened store, at the end of the
-   * test. @default nothing
+   * Ends what `open` began, such as a connection. Runs once for each opened store, at the end of
+   * the test. @default nothing
    */
   readonly close?: (store: CursorStore) => void | Promise<void>
   /**

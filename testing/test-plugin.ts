@@ -95,8 +95,8 @@ function defaultStack(plugin: Plugin): Plugins {
 
 /**
  * Runs a plugin through everything that a plugin must stand, and checks the rules of a plugin. It
- * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin. It
- * gets the functions that reach the service, for a plugin that does so itself.
+ * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin.
+ * It gets the functions that reach the service, for a plugin that does so itself.
  *
  * Rejects with a ConformanceError that names each broken rule. Works under every test runner. While
  * it runs, the timers of the whole process are virtual, so run no other test beside it.

@@ -40,8 +40,8 @@ export interface VirtualTimeOptions {
   /** Whether `timerOrigins` is filled. It makes timers slow. @default false */
   readonly origins?: boolean
   /**
-   * Before `until` skips over a second, it waits so many real milliseconds: a module may be loading,
-   * or a thread may be working. @default 0
+   * Before `until` skips over a second, it waits so many real milliseconds. A module may be
+   * loading, or a thread may be working. @default 0
    */
   readonly grace?: number
   /**

@@ -112,6 +112,14 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
       more => kit.sampleReport({ feedID, observationsTimestamp: 1, ...more }),
     ],
   ],
+  testCursorStore: [
+    ['testCursorStore', 'patience', more => kit.testCursorStore(() => as({}), more)],
+  ],
+  testDecoder: [
+    ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],
+  ],
+  testLogger: [['testLogger', 'lines', more => kit.testLogger({ warn: () => 0 }, more)]],
+  testSigners: [['testSigners', 'samples', more => kit.testSigners(signers, more)]],
   testPlugin: [['testPlugin', 'patience', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
 }
 
