@@ -6,7 +6,7 @@ export const FUNCTION: unique symbol = Symbol('a function')
 /** A deep copy of an object, made to be compared. */
 class Copy {
   readonly kind: string
-  readonly fields: Map<string, unknown> = new Map()
+  readonly fields = new Map<string, unknown>()
 
   constructor(kind: string) {
     this.kind = kind
@@ -115,7 +115,7 @@ export function describeThrown(thrown: unknown): string {
   const { name, message } = asError(thrown)
   const { code } = (thrown ?? {}) as { readonly code?: unknown }
   const title = typeof code === 'string' ? `${name} (${code})` : name
-  return `${title}: ${message.length > 200 ? `${message.slice(0, 200)}…` : message}`
+  return `${title}: ${message.length > 400 ? `${message.slice(0, 400)}…` : message}`
 }
 
 /** How a call that should return a promise ended. `ms` is how long it took. */

@@ -457,7 +457,7 @@ function headOf({ feedID, bytes }: Sample, version: number): Readonly<Record<str
   }
 }
 
-/** The same report of a feed in the other unit. Times in milliseconds take more than 32 bits. */
+/** The same report of a feed in the other unit. Milliseconds take more than 32 bits. */
 function inOtherUnit(sample: Sample): Sample {
   const isSeconds = feedResolution(sample.feedID) === 's'
   const feedID = `0x${isSeconds ? 1 : 0}${sample.feedID.slice(3)}`
@@ -546,8 +546,9 @@ function hasShape(decoder: unknown, findings: Findings): boolean {
 
 /**
  * Checks the rules of a decoder with your samples, with broken forms of them, and with random
- * bytes. Rejects with a ConformanceError that names each broken rule. Works under every test
- * runner.
+ * bytes.
+ *
+ * Rejects with a ConformanceError that names each broken rule. Works under every test runner.
  *
  * @example
  * ```ts

@@ -1,89 +1,139 @@
-import { ValidationError } from '../core/errors.js'
+import { isStreamsError, ValidationError } from '../core/errors.js'
 import {
-  MAX_TIMER,
+  checkOptions,
+  kindOf,
   number,
-  optional,
+  type OptionNames,
   readOptions,
   type Schema,
   withDefault,
 } from '../core/options.js'
-import type { LookUp, Signers } from '../plugins/verify/options.js'
-import { checkSigners } from '../plugins/verify/options.js'
+import {
+  checkSets,
+  checkSigners,
+  type LookUp,
+  type Signers,
+  type UnverifiedReport,
+} from '../plugins/verify/options.js'
 import { verifyReport } from '../plugins/verify/verify-report.js'
-import { readHead } from '../report/full-report.js'
+import { parseFeedID } from '../report/feed-id.js'
+import { BLOB_DIGITS, DIGITS, readContext, readHead } from '../report/full-report.js'
+import type { ReportJSON } from '../report/report.js'
 import { Findings } from './faults.js'
 import {
   copyOf,
   describeOutcome,
   describeThrown,
   findDifference,
+  type Outcome,
   outcomeOf,
+  wait,
   watchTimers,
 } from './probe.js'
 import { sampleReport } from './reports.js'
 
-/** A signed report. */
+/** A report that is signed by the signers. */
 export interface SignedSample {
-  /** In lower case. */
+  /** The feed of the report: `0x` and 64 hexadecimal digits. */
   readonly feedID: string
-  /** The signed bytes, `0x` and hexadecimal digits. */
+  /** The signed bytes of the report, `0x` and hexadecimal digits. */
   readonly fullReport: string
 }
 
 /** Options of `testSigners`. */
 export interface SignersTestOptions {
-  /** Reports that the signers have signed. @default a report of the `sampleSigners` */
+  /**
+   * Reports that must be verified, at least one.
+   * @default a report of now that is signed by the `sampleSigners`
+   */
   readonly samples?: readonly SignedSample[]
-  /** Milliseconds that a lookup may take. @default 10000 */
+  /** Milliseconds in which the function must settle. `verify` waits for 10000. @default 10000 */
   readonly patience?: number
 }
 
 /** What `testSigners` found out about signers that broke no rule. */
 export interface SignersTestResult {
-  /** Whether the signers are a function, and not a list. */
-  readonly isLookup: boolean
-  /** Milliseconds that the slowest lookup took; 0 for a list. */
-  readonly lookupMs: number
+  /** How often the function was called; 0 for sets. */
+  readonly calls: number
+  /** Milliseconds that the slowest call took; 0 for sets. */
+  readonly slowestMs: number
 }
 
-function checkSamples(field: string, value: unknown): readonly SignedSample[] {
-  if (!Array.isArray(value) || value.length === 0)
-    throw new ValidationError(`${field} must be an array of at least one report`)
-  for (const [index, each] of value.entries())
-    if (typeof each?.feedID !== 'string' || typeof each?.fullReport !== 'string')
-      throw new ValidationError(`${field}[${index}] must have feedID and fullReport`)
-  return value
+/** A sample that has been read. */
+interface Sample extends UnverifiedReport {
+  /** Names the sample in faults. */
+  readonly name: string
+  readonly configDigest: string
+  /** The number of words of the blob. */
+  readonly words: number
 }
-
-const defaultSample = (): SignedSample =>
-  sampleReport({
-    feedID: `0x0003${'a5'.repeat(30)}`,
-    observationsTimestamp: 1_700_000_000,
-    signed: true,
-  })
 
 const schema = {
-  samples: optional(checkSamples),
-  patience: withDefault(10_000, number({ min: 1, max: MAX_TIMER })),
+  samples: withDefault<readonly Sample[] | undefined>(undefined, checkSamples),
+  patience: withDefault(10_000, number({ min: 1, max: 10_000 })),
 } satisfies Schema<SignersTestOptions>
 
-/** A config digest that no network has. */
-const UNKNOWN = `0x0009${'fe'.repeat(30)}`
-
-/** Changes a digit of the signed blob: the last digit of a price. */
-function alter(fullReport: string): string {
-  // The blob begins after its offset, in the fifth word, and its length.
-  const at = 2 + 2 * Number(`0x${fullReport.slice(2 + 3 * 64, 2 + 4 * 64)}`) + 64 + 7 * 64 - 1
-  const digit = fullReport[at] === '0' ? '1' : '0'
-  return fullReport.slice(0, at) + digit + fullReport.slice(at + 1)
+/** A sample may be a report of the service or of a client. Its other fields are ignored. */
+const sampleNames: OptionNames<ReportJSON> = {
+  feedID: true,
+  fullReport: true,
+  validFromTimestamp: true,
+  observationsTimestamp: true,
+  origin: true,
+  source: true,
+  decoded: true,
 }
 
-/** A test of one source of signers. */
+function checkSamples(field: string, value: unknown): readonly Sample[] {
+  const observationsTimestamp = Math.floor(Date.now() / 1000)
+  const feedID = `0x0003${'5e'.repeat(30)}`
+  const given = value ?? [sampleReport({ feedID, observationsTimestamp, signed: true })]
+  if (!Array.isArray(given))
+    throw new ValidationError(`${field} must be a list of reports, not ${kindOf(given)}`)
+  if (given.length === 0) throw new ValidationError(`${field} must hold at least one report`)
+  return given.map((each, index) => checkSample(`${field}[${index}]`, each))
+}
+
+function checkSample(name: string, value: unknown): Sample {
+  const given = checkOptions(name, value as SignedSample, sampleNames as OptionNames<SignedSample>)
+  const feedID = parseFeedID(given.feedID, `${name}.feedID`)
+  const { fullReport } = given
+  if (typeof fullReport !== 'string')
+    throw new ValidationError(`${name}.fullReport must be a string, not ${kindOf(fullReport)}`)
+  try {
+    const { observationsTimestamp, blobLength } = readHead(fullReport, feedID)
+    const { configDigest, signatures } = readContext(fullReport, feedID)
+    if (signatures.length === 0)
+      throw new ValidationError(`${name}.fullReport must be signed: it has no signatures`)
+    return { name, feedID, fullReport, observationsTimestamp, configDigest, words: blobLength / 32 }
+  } catch (cause) {
+    if (!isStreamsError(cause, 'DECODING')) throw cause
+    throw new ValidationError(`${name}.fullReport must be a report: ${cause.message}`, { cause })
+  }
+}
+
+/** Milliseconds in which the timers of the last calls must have ended. */
+const TIMER_LIMIT = 250
+/** How many calls are made at once. */
+const AT_ONCE = 4
+/** The digests of configurations that no network has. */
+const invented = ['e1', 'e2'].map(digits => `0x0009${digits.repeat(30)}`)
+
+/** An answer of the function, and what it was when the function gave it. */
+interface Answer {
+  readonly value: unknown
+  readonly copy: unknown
+  readonly where: string
+}
+
+/** A test of signers. */
 class SignersTest {
-  lookupMs = 0
+  calls = 0
+  slowestMs = 0
   readonly #signers: Signers
   readonly #findings: Findings
   readonly #patience: number
+  readonly #answers: Answer[] = []
 
   constructor(signers: Signers, findings: Findings, patience: number) {
     this.#signers = signers
@@ -91,106 +141,213 @@ class SignersTest {
     this.#patience = patience
   }
 
-  /** Checks that a report is verified, and that an altered report is not. */
-  async testVerification({ feedID, fullReport }: SignedSample): Promise<void> {
-    const verify = (text: string) =>
-      outcomeOf(
-        () => verifyReport(text, { signers: this.#signers, checkExpiry: false }),
-        2 * this.#patience,
-      )
-    const name = `the report of feed ${feedID.slice(0, 10)}…`
-    const right = await verify(fullReport)
-    this.#findings.check(
-      right.kind === 'resolved',
-      'verifies',
-      `the verification of ${name} ${describeOutcome(right)}`,
-    )
-    const wrong = await verify(alter(fullReport))
-    this.#findings.check(
-      wrong.kind === 'rejected',
-      'rejects',
-      `the verification of ${name} with another price ${describeOutcome(wrong)}`,
-    )
+  async run(samples: readonly Sample[]): Promise<void> {
+    const findings = this.#findings
+    findings.where = 'the signers'
+    try {
+      checkSigners(this.#signers)
+    } catch (thrown) {
+      if (!isStreamsError(thrown, 'VALIDATION')) throw thrown
+      findings.add('shape', thrown.message)
+      return
+    }
+    const before = copyOf(this.#signers)
+    const isFunction = typeof this.#signers === 'function'
+    for (const sample of samples) {
+      findings.where = sample.name
+      if (isFunction && !(await this.#askForSample(this.#signers as LookUp, sample))) return
+      await this.#verify(sample)
+    }
+    if (isFunction)
+      for (const digest of invented)
+        await this.#askForInvented(this.#signers as LookUp, samples[0] as Sample, digest)
+    findings.where = 'the signers'
+    const difference = findDifference(before, copyOf(this.#signers), 'signers')
+    findings.check(difference === undefined, 'unchanged', String(difference))
+    for (const { value, copy, where } of this.#answers) {
+      findings.where = where
+      const change = findDifference(copy, copyOf(value), 'an answer')
+      findings.check(change === undefined, 'unchanged', `later, ${change}`)
+    }
   }
 
-  /** Checks a function that looks signers up. */
-  async testLookup(lookUp: LookUp, { feedID, fullReport }: SignedSample): Promise<void> {
-    const configDigest = fullReport.slice(0, 66)
-    const { observationsTimestamp } = readHead(fullReport, feedID)
-    const report = Object.freeze({ feedID, fullReport, observationsTimestamp })
-    const answers: unknown[] = []
-    const ask = async (digest: string, what: string): Promise<unknown> => {
-      const outcome = await outcomeOf(async () => lookUp(digest, report), this.#patience)
-      this.lookupMs = Math.max(this.lookupMs, outcome.ms)
-      if (outcome.kind === 'resolved') return outcome.value
-      const rule = outcome.kind === 'pending' ? 'time' : 'answers'
-      this.#findings.add(rule, `${what} ${describeOutcome(outcome)}`)
+  /** Calls the function as the library does. */
+  async #ask(
+    signers: LookUp,
+    configDigest: string,
+    report: UnverifiedReport,
+  ): Promise<Outcome<unknown>> {
+    this.calls++
+    const given = { ...report }
+    const outcome = await outcomeOf(() => signers(configDigest, given), this.#patience)
+    this.slowestMs = Math.max(this.slowestMs, outcome.ms)
+    const findings = this.#findings
+    const difference = findDifference(copyOf(report), copyOf(given), 'the report')
+    findings.check(difference === undefined, 'argument', `the function changed it: ${difference}`)
+    const text = `the function ${describeOutcome(outcome)}`
+    const isPromise = outcome.kind !== 'thrown' && outcome.kind !== 'returned'
+    findings.check(isPromise, 'promise', text)
+    findings.check(outcome.kind !== 'pending', 'time', text)
+    if (outcome.kind === 'resolved') {
+      const { value } = outcome
+      this.#answers.push({ value, copy: copyOf(value), where: findings.where })
+    }
+    return outcome
+  }
+
+  /** The sets of an answer, in a form to compare. Undefined if the answer is no list of sets. */
+  #setsOf(outcome: Outcome<unknown>): readonly SetFacts[] | undefined {
+    if (outcome.kind !== 'resolved') return undefined
+    const { value } = outcome
+    if (value === undefined || value === null) return []
+    if (Array.isArray(value) && value.length === 0) return []
+    try {
+      return checkSets('the answer', value).map(({ addresses, f, configDigest, activeFrom }) => ({
+        addresses: [...addresses].sort(),
+        f,
+        configDigest,
+        activeFrom,
+      }))
+    } catch (thrown) {
+      this.#findings.add('answer', describeThrown(thrown))
       return undefined
     }
-    for (const answer of await Promise.all([
-      ask(configDigest, 'the lookup of a known configuration'),
-      ask(configDigest, 'the same lookup at the same time'),
-    ]))
-      answers.push(copyOf(answer), answer)
-    const [first, given, second] = answers
-    this.#compare(first, second, 'two lookups at the same time gave different signers')
-    this.#checkSets(given)
-    const unknown = await ask(UNKNOWN, 'the lookup of an unknown configuration')
-    const isNone = unknown === undefined || unknown === null || (unknown as unknown[]).length === 0
-    this.#findings.check(isNone, 'unknown', 'it gave signers for a configuration that nobody has')
-    const again = await ask(configDigest, 'a second lookup')
-    this.#compare(first, copyOf(again), 'a second lookup gave other signers')
-    // The library keeps what it was given.
-    this.#compare(first, copyOf(given), 'the signers of the first lookup have changed')
   }
 
-  #compare(one: unknown, other: unknown, message: string): void {
-    const difference = findDifference(one, other, '')
-    this.#findings.check(difference === undefined, 'stable', `${message}: ${difference}`)
-  }
-
-  /** The sets must be as a list of signers must be. */
-  #checkSets(sets: unknown): void {
-    try {
-      checkSigners(sets as Signers)
-    } catch (thrown) {
-      this.#findings.add('shape', `the found signers break a rule: ${describeThrown(thrown)}`)
+  /** Asks for the configuration of a sample, again and again. False if there is no answer. */
+  async #askForSample(signers: LookUp, sample: Sample): Promise<boolean> {
+    const { feedID, fullReport, observationsTimestamp, configDigest } = sample
+    const findings = this.#findings
+    const report = { feedID, fullReport, observationsTimestamp }
+    const first = await this.#ask(signers, configDigest, report)
+    if (first.kind === 'rejected') {
+      findings.add('answers', `the function ${describeOutcome(first)}`)
+      return false
     }
+    const sets = this.#setsOf(first)
+    if (sets === undefined) return false
+    const second = await this.#ask(signers, configDigest, { ...report, origin: 'wss://a#001' })
+    if (!this.#compare(sets, second, 'stable', 'the second call')) return true
+    const others = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, index) =>
+        this.#ask(signers, configDigest, { ...report, origin: `wss://a#00${index}` }),
+      ),
+    )
+    for (const other of others)
+      this.#compare(sets, other, 'concurrent', `one of ${AT_ONCE} calls at once`)
+    return true
+  }
+
+  /** Compares an answer with an earlier one. Returns whether they are equal. */
+  #compare(
+    expected: readonly SetFacts[],
+    outcome: Outcome<unknown>,
+    rule: string,
+    call: string,
+  ): boolean {
+    const sets = this.#setsOf(outcome)
+    const difference =
+      sets === undefined
+        ? describeOutcome(outcome)
+        : findDifference(copyOf(expected), copyOf(sets), 'gave another answer: it')
+    this.#findings.check(difference === undefined, rule, `${call} ${difference}`)
+    return difference === undefined
+  }
+
+  /** Asks for a configuration that no network has. */
+  async #askForInvented(signers: LookUp, sample: Sample, digest: string): Promise<void> {
+    this.#findings.where = `the invented configuration ${digest.slice(0, 10)}…`
+    const { feedID, observationsTimestamp } = sample
+    const fullReport = digest + sample.fullReport.slice(digest.length)
+    const report = { feedID, fullReport, observationsTimestamp }
+    const outcome = await this.#ask(signers, digest, report)
+    const text = `the function ${describeOutcome(outcome)}`
+    this.#findings.check(outcome.kind !== 'rejected', 'unknown', text)
+    const isClaimed = this.#setsOf(outcome)?.some(({ configDigest }) => configDigest === digest)
+    this.#findings.check(!isClaimed, 'unknown', 'the answer has a set of this configuration')
+  }
+
+  /** Verifies a report, and expects that its altered forms are rejected. */
+  async #verify(sample: Sample): Promise<void> {
+    const { feedID, fullReport } = sample
+    const findings = this.#findings
+    const verified = await this.#tryVerify(fullReport, feedID)
+    findings.check(verified.kind === 'resolved', 'verifies', describeOutcome(verified))
+    if (verified.kind !== 'resolved') return
+    for (const [what, altered] of alteredForms(sample)) {
+      const outcome = await this.#tryVerify(altered, feedID)
+      const text = `with ${what}, the report was verified all the same`
+      findings.check(outcome.kind !== 'resolved', 'altered', text)
+      if (outcome.kind === 'rejected' && !isStreamsError(outcome.error, 'VERIFICATION'))
+        throw outcome.error
+    }
+  }
+
+  #tryVerify(fullReport: string, feedID: string): Promise<Outcome<unknown>> {
+    const signers = this.#signers
+    // The answers of a function are cached as long as the function is, so this is a new one.
+    const own: Signers =
+      typeof signers === 'function' ? (digest, report) => signers(digest, report) : signers
+    // `verifyReport` ends a wait for signers by itself.
+    return outcomeOf(() => verifyReport(fullReport, { signers: own, feedID }), 60_000)
   }
 }
 
+/** What is compared of a set. `activeUntil` may be counted from the time of the call. */
+interface SetFacts {
+  readonly addresses: readonly string[]
+  readonly f: number
+  readonly configDigest: string | undefined
+  readonly activeFrom: number
+}
+
+/** Forms of a report in which one byte that was signed, or of a signature, is another. */
+function alteredForms({ fullReport, words }: Sample): readonly (readonly [string, string])[] {
+  const blob = BLOB_DIGITS / DIGITS
+  const places: readonly (readonly [string, number])[] = [
+    ['another round', 1],
+    ['another extra hash', 2],
+    ['another validFromTimestamp', blob + 1],
+    ['another nativeFee', blob + 3],
+    ['another last value', blob + words - 1],
+    ['another signature', blob + words + 1],
+  ]
+  return places.map(([what, word]) => {
+    const at = 2 + DIGITS * (word + 1) - 1
+    const digit = Number.parseInt(fullReport[at] as string, 16) ^ 1
+    return [what, fullReport.slice(0, at) + digit.toString(16) + fullReport.slice(at + 1)]
+  })
+}
+
 /**
- * Checks the rules of signers: a set, several sets, or a function that looks sets up. `samples` are
- * reports that they have signed. Rejects with a ConformanceError that names each broken rule. Works
- * under every test runner.
+ * Checks the rules of signers: one set, several sets, or a function that finds them. The samples
+ * are reports that they signed.
+ *
+ * Rejects with a ConformanceError that names each broken rule. Works under every test runner.
  *
  * @example
  * ```ts
- * test('my signers keep the rules', async () => {
- *   await testSigners(lookUpSigners, { samples: [{ feedID, fullReport }] })
- * })
+ * test('my signers keep the rules', () => testSigners(mySigners, { samples: [report] }))
  * ```
  */
 export async function testSigners(
   signers: Signers,
   options?: SignersTestOptions,
 ): Promise<SignersTestResult> {
-  const { samples = [defaultSample()], patience } = readOptions('testSigners', options, schema)
-  const isLookup = typeof checkSigners(signers) === 'function'
+  const { samples = [], patience } = readOptions('testSigners', options, schema)
   const findings = new Findings('signers')
   const test = new SignersTest(signers, findings, patience)
   const timers = watchTimers()
   try {
-    for (const [index, sample] of samples.entries()) {
-      findings.where = `samples[${index}]`
-      if (typeof signers === 'function') await test.testLookup(signers as LookUp, sample)
-      await test.testVerification(sample)
-    }
+    await test.run(samples)
+    findings.finish()
     findings.where = 'the end'
+    const end = performance.now() + TIMER_LIMIT
+    while (timers.left().length > 0 && performance.now() < end) await wait(5)
     for (const origin of timers.left()) findings.add('timers', `a timer still runs: ${origin}`)
   } finally {
     timers.end()
   }
   findings.finish()
-  return { isLookup, lookupMs: test.lookupMs }
+  return { calls: test.calls, slowestMs: test.slowestMs }
 }

@@ -17,12 +17,15 @@ import { noCursors, readCursors } from './read-cursors.js'
  * every report has been acknowledged.
  */
 export interface CursorStore {
-  /** Returns the cursors that were saved last, or an empty object if there are none. */
+  /**
+   * Returns the cursors that were saved last, or an empty object if there are none. The object
+   * belongs to the caller, so return a copy.
+   */
   load(): Promise<Readonly<Record<string, number>>>
   /**
-   * Replaces the saved cursors. The stream calls `save` again only after the promise has settled. A
-   * rejection with an error of code `CURSOR_STORE` means that the store belongs to another stream.
-   * Then `save` is not called again.
+   * Replaces the saved cursors. Does not change or keep the object. The stream calls `save` again
+   * only after the promise has settled. A rejection with an error of code `CURSOR_STORE` means that
+   * the store belongs to another stream. Then `save` is not called again.
    */
   save(cursors: Readonly<Record<string, number>>): Promise<void>
   /**

@@ -99,7 +99,12 @@ export function winstonLogger(winston: WinstonLogger): Logger {
     // Pass a whole entry. If the message is a separate argument, winston reads a percent sign in it
     // as a placeholder, and drops the facts.
     logger[level] = function write(message, facts) {
-      winston.log({ ...(facts as object | undefined), level: name, message })
+      try {
+        winston.log({ ...(facts as object | undefined), level: name, message })
+      } catch {
+        // winston throws if it can't write a fact, such as an object whose getter throws.
+        winston.log({ level: name, message })
+      }
     }
   }
   return logger

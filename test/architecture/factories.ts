@@ -118,7 +118,7 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
   testDecoder: [
     ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],
   ],
-  testLogger: [['testLogger', 'lines', more => kit.testLogger({ warn: () => 0 }, more)]],
+  testLogger: [['testLogger', 'linesPerSecond', more => kit.testLogger({ warn: () => 0 }, more)]],
   testSigners: [['testSigners', 'samples', more => kit.testSigners(signers, more)]],
   testPlugin: [['testPlugin', 'patience', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
 }

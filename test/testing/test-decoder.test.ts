@@ -7,6 +7,7 @@ import { sampleReport } from '../../testing/reports.js'
 import { type DecoderSample, testDecoder } from '../../testing/test-decoder.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import { failureOf } from '../support/waiting.js'
+import { documentedRules } from './documented-rules.js'
 
 const idOf = (version: number, unit = 0): string =>
   `0x${unit}${version.toString(16).padStart(3, '0')}${'ab'.repeat(30)}`
@@ -325,4 +326,11 @@ describe('options', () => {
     expect(error).toMatchObject({ code: 'VALIDATION' })
     expect(error.message).toMatch(message)
   })
+})
+
+test('every rule of the docs has a fault that breaks it', () => {
+  const planted = faulty.flatMap(([rules]) => rules.split(' '))
+  expect(documentedRules('A decoder')).toEqual(
+    [...new Set([...planted, ...['version', 'fields', 'shape']])].sort(),
+  )
 })

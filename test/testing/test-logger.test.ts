@@ -1,114 +1,252 @@
-import { describe, expect, test } from '@jest/globals'
-import pino from 'pino'
+import { Console } from 'node:console'
+import { Writable } from 'node:stream'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { pino } from 'pino'
 import winston from 'winston'
-import { type Logger, pinoLogger, winstonLogger } from '../../plugins/logging/index.js'
-import { ConformanceError, testLogger } from '../../testing/index.js'
+import { type Logger, pinoLogger, winstonLogger } from '../../index.js'
+import type { ConformanceError } from '../../testing/faults.js'
+import { testLogger } from '../../testing/test-logger.js'
+import { failureOf, pause } from '../support/waiting.js'
+import { documentedRules } from './documented-rules.js'
 
-const nothing = { write: () => true }
-const silent = new (class extends (require('node:stream')
-  .Writable as typeof import('node:stream').Writable) {
-  override _write(_chunk: unknown, _encoding: string, done: () => void): void {
-    done()
-  }
-})()
-const levels = (write: (...given: unknown[]) => unknown): Logger => ({
-  debug: write,
-  info: write,
-  warn: write,
-  error: write,
-})
+/** A timer that a logger has left. */
+let started: NodeJS.Timeout | undefined
+afterEach(() => clearInterval(started))
+
+/** A stream that counts what is written. */
+function sink() {
+  const texts: string[] = []
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      texts.push(String(chunk))
+      done()
+    },
+  })
+  return { texts, stream }
+}
+
+function createWinston(stream: Writable, options: winston.LoggerOptions = {}): winston.Logger {
+  const transports = [new winston.transports.Stream({ stream })]
+  return winston.createLogger({ level: 'debug', transports, ...options })
+}
+
+const loggers: readonly (readonly [string, (stream: Writable) => Logger])[] = [
+  ['pino', stream => pino({ level: 'debug' }, stream)],
+  ['a child of pino', stream => pino({ level: 'debug' }, stream).child({ service: 'prices' })],
+  ['pinoLogger', stream => pinoLogger(pino({ level: 'debug' }, stream))],
+  ['winstonLogger', stream => winstonLogger(createWinston(stream))],
+  [
+    'winstonLogger with other formats',
+    stream => {
+      const { combine, errors, simple, splat } = winston.format
+      const format = combine(errors({ stack: true }), splat(), simple())
+      return winstonLogger(createWinston(stream, { format }))
+    },
+  ],
+  ['console', stream => new Console(stream, stream)],
+]
 
 describe('loggers without a fault', () => {
-  const loggers: readonly (readonly [string, () => Logger])[] = [
-    ['pino', () => pinoLogger(pino({ level: 'debug' }, nothing))],
-    [
-      'winston',
-      () =>
-        winstonLogger(
-          winston.createLogger({
-            level: 'debug',
-            transports: [new winston.transports.Stream({ stream: silent })],
-          }),
-        ),
-    ],
-    ['console', () => new console.Console(silent) as Logger],
-    ['a logger of one level', () => ({ warn: () => undefined })],
-  ]
-  for (const [name, make] of loggers)
-    test(name, async () => {
-      const { levels: written } = await testLogger(make(), { patience: 5000 })
-      expect(written.length).toBeGreaterThan(0)
-    }, 30_000)
+  test.each(loggers)('%s', async (_name, create) => {
+    const { texts, stream } = sink()
+    const result = await testLogger(create(stream))
+    expect(result).toEqual({
+      levels: ['debug', 'info', 'warn', 'error'],
+      lines: expect.any(Number),
+      costPerLine: expect.any(Number),
+    })
+    expect(result.lines).toBeGreaterThan(500)
+    // None is lost, not even those whose facts can't be written.
+    const lines = texts.join('').split('\n')
+    expect(lines.length).toBeGreaterThanOrEqual(result.lines)
+  })
+
+  test('one with two levels, and one of promises', async () => {
+    const { levels } = await testLogger({ warn() {}, error() {} })
+    expect(levels).toEqual(['warn', 'error'])
+    await testLogger({ info: async () => pause(1) } as Logger)
+  })
+
+  test('one of a class, whose functions need it', async () => {
+    class Counter {
+      lines = 0
+      info(): void {
+        this.lines++
+      }
+    }
+    const counter = new Counter()
+    expect(await testLogger(counter)).toMatchObject({ lines: counter.lines })
+  })
+
+  test('gets lines of each level from the clients', async () => {
+    const seen = new Map<string, Set<string>>()
+    const note =
+      (level: string) =>
+      (message: string): void => {
+        const kind = message.replace(/\d+/g, 'N')
+        seen.set(level, (seen.get(level) ?? new Set()).add(kind))
+      }
+    await testLogger({
+      debug: note('debug'),
+      info: note('info'),
+      warn: note('warn'),
+      error: note('error'),
+    })
+    const has = (level: string, pattern: RegExp) =>
+      expect([level, [...(seen.get(level) ?? [])].some(each => pattern.test(each))]).toEqual([
+        level,
+        true,
+      ])
+    has('debug', /^→ GET/)
+    has('debug', /^feed ids are valid/)
+    has('info', /^client initialized/)
+    has('info', /listFeeds succeeded/)
+    has('info', /stream of N feed created/)
+    has('warn', /^listFeeds: retry N of N/)
+    has('error', /^listFeeds failed: .*answered N/)
+    has('error', /^attempt of stream failed/)
+    has('error', /^the stream has ended/)
+  })
 })
 
-const lines: string[] = []
-const faults: readonly (readonly [rule: string, name: string, make: () => Logger])[] = [
+/** A logger whose functions do the same at all levels. */
+function all(write: (message: string, facts?: Record<string, unknown>) => unknown): Logger {
+  return { debug: write, info: write, warn: write, error: write } as Logger
+}
+
+const faults: readonly (readonly [string, string, () => unknown])[] = [
+  ['shape', 'is missing', () => undefined],
+  ['shape', 'is null', () => null],
+  ['shape', 'is a function alone', () => () => undefined],
+  ['shape', 'has a level that is no function', () => ({ info() {}, debug: true })],
+  ['throws', 'writes JSON', () => all((_message, facts) => JSON.stringify(facts))],
+  ['throws', 'needs facts', () => all((_message, facts) => (facts as { code: string }).code)],
   [
     'throws',
-    'writes bigints as JSON',
-    () => levels((_, facts) => lines.push(JSON.stringify(facts))),
+    'makes texts of facts',
+    () => all((_message, facts) => Object.values(facts ?? {}).map(value => `${value}`)),
   ],
   [
     'throws',
-    'wants facts',
-    () => levels((message, facts) => lines.push(`${message} ${Object.keys(facts as object)}`)),
+    'follows references forever',
+    () => {
+      const count = (value: unknown): number =>
+        typeof value === 'object' && value !== null
+          ? Object.values(Object.getOwnPropertyDescriptors(value))
+              .map(each => count(each.value))
+              .reduce((sum, each) => sum + each, 1)
+          : 1
+      return all((_message, facts) => count(facts))
+    },
+  ],
+  [
+    'throws',
+    'fails for a client',
+    () => ({
+      error(message: string) {
+        if (message.startsWith('the stream has ended')) throw new Error('no')
+      },
+    }),
   ],
   [
     'rejects',
-    'is asynchronous, and fails',
+    'sends lines, and fails at errors',
     () =>
-      levels(async (_, facts) => {
-        lines.push(`${BigInt((facts as { line?: number })?.line ?? Number.NaN)}`)
+      all(async (_message, facts) => {
+        await pause(1)
+        if (facts && 'error' in facts) throw new Error('not sent')
       }),
   ],
   [
     'argument',
-    'adds the time to the facts',
+    'adds a time to the facts',
     () =>
-      levels((_, facts) => {
-        if (typeof facts === 'object' && !Object.isFrozen(facts))
-          Object.assign(facts as object, { time: 1 })
+      all((_message, facts) => {
+        if (facts && !Object.isFrozen(facts)) facts.receivedAt = Date.now()
+      }),
+  ],
+  [
+    'argument',
+    'sorts the lists of facts later',
+    () =>
+      all(async (_message, facts) => {
+        await undefined
+        const { feedIDs } = (facts ?? {}) as { feedIDs?: string[] }
+        feedIDs?.reverse()
       }),
   ],
   [
     'time',
-    'waits',
+    'works for a long while at long texts',
     () =>
-      levels(() => {
-        for (const end = performance.now() + 30; performance.now() < end; );
+      all(message => {
+        const end = performance.now() + message.length / 1000
+        while (performance.now() < end);
       }),
   ],
   [
+    'rate',
+    'takes two milliseconds for a line',
+    () => ({
+      error() {
+        const end = performance.now() + 2
+        while (performance.now() < end);
+      },
+    }),
+  ],
+  [
     'timers',
-    'flushes in an interval',
-    () => {
-      let isStarted = false
-      return levels(() => {
-        if (!isStarted) setInterval(() => lines.splice(0), 10_000).ref()
-        isStarted = true
-      })
-    },
+    'sends lines each minute',
+    () =>
+      all(() => {
+        started ??= setInterval(() => undefined, 60_000)
+      }),
   ],
 ]
 
 describe('a fault is found', () => {
-  for (const [rule, name, make] of faults)
-    test(`${rule}: a logger that ${name}`, async () => {
-      const thrown = await testLogger(make(), {
-        lines: 1,
-        patience: rule === 'time' ? 20 : 5000,
-      }).catch((error: unknown) => error)
-      expect(thrown).toBeInstanceOf(ConformanceError)
-      expect((thrown as ConformanceError).faults.map(each => each.rule)).toContain(rule)
-    }, 60_000)
+  test.each(faults)('%s: a logger that %s', async (rule, _name, create) => {
+    const error = await failureOf(testLogger(create() as Logger))
+    expect(error).toMatchObject({ name: 'ConformanceError', code: 'CONFORMANCE' })
+    const { faults } = error as unknown as ConformanceError
+    expect(faults.map(each => each.rule)).toEqual([rule])
+  })
+
+  test('a message says what was found, and where', async () => {
+    const error = await failureOf(testLogger(all((_message, facts) => JSON.stringify(facts))))
+    expect(error.message).toBe(
+      'logger broke a rule:\n  throws: debug threw TypeError: Do not know how to serialize a BigInt (bigints)',
+    )
+  })
+
+  test('a timer that ends soon, or holds no process, is none', async () => {
+    let isFirst = true
+    await testLogger(
+      all(() => {
+        if (isFirst) setTimeout(() => undefined, 400)
+        if (isFirst) started = setInterval(() => undefined, 60_000).unref()
+        isFirst = false
+      }),
+    )
+  })
 })
 
-test('what is no logger is refused', async () => {
-  await expect(testLogger({} as Logger)).rejects.toMatchObject({ code: 'VALIDATION' })
-  await expect(
-    testLogger(
-      levels(() => 0),
-      { line: 1 } as object,
-    ),
-  ).rejects.toThrow("unknown option 'line' of testLogger; did you mean 'lines'?")
+test('the rate is an option', async () => {
+  const slow = {
+    warn() {
+      const end = performance.now() + 2
+      while (performance.now() < end);
+    },
+  }
+  const { costPerLine } = await testLogger(slow, { linesPerSecond: 100 })
+  expect(costPerLine).toBeGreaterThan(1999)
+  expect(await failureOf(testLogger(slow, { linesPerSecond: 0 }))).toMatchObject({
+    code: 'VALIDATION',
+    message: 'linesPerSecond must be at least 1, not 0',
+  })
+})
+
+test('every rule of the docs has a fault that breaks it', () => {
+  const planted = faults.flatMap(([rules]) => rules.split(' '))
+  expect(documentedRules('A logger')).toEqual([...new Set([...planted])].sort())
 })

@@ -1,82 +1,229 @@
-import { describe, expect, test } from '@jest/globals'
-import type { SignerSet, Signers } from '../../plugins/verify/options.js'
-import {
-  ConformanceError,
-  sampleDigest,
-  sampleReport,
-  sampleSigners,
-  testSigners,
-} from '../../testing/index.js'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { concat, keccak256, recoverAddress } from 'ethers'
+import type { SignerSet, Signers, UnverifiedReport } from '../../index.js'
+import { onchainSigners } from '../../plugins/verify/onchain/index.js'
+import { readContext } from '../../report/full-report.js'
+import type { ConformanceError } from '../../testing/faults.js'
+import { sampleDigest, sampleReport, sampleSigners } from '../../testing/reports.js'
+import { type SignersTestOptions, testSigners } from '../../testing/test-signers.js'
+import { startChain } from '../support/ethereum/chain.js'
+import { connectViem, setOf } from '../support/ethereum/reading.js'
+import { publishedReports } from '../support/report/published-reports.js'
+import { makeReport, signers as ours, publishedSigners } from '../support/report/signed-reports.js'
+import { failureOf, pause } from '../support/waiting.js'
+import { documentedRules } from './documented-rules.js'
 
-const known = (configDigest: string): SignerSet[] =>
-  configDigest === sampleDigest ? [{ ...sampleSigners, configDigest }] : []
+/** A timer that a source has left. */
+let started: NodeJS.Timeout | undefined
+afterEach(() => clearInterval(started))
+
+const named: SignerSet = { ...sampleSigners, configDigest: sampleDigest }
+const other: SignerSet = { ...sampleSigners, configDigest: `0x0009${'33'.repeat(30)}` }
+const ofSample = async (digest: string): Promise<SignerSet | undefined> =>
+  digest === sampleDigest ? named : undefined
 
 describe('signers without a fault', () => {
-  test('a set', async () => {
-    expect(await testSigners(sampleSigners)).toEqual({ isLookup: false, lookupMs: 0 })
+  test('the set of the samples', async () => {
+    expect(await testSigners(sampleSigners)).toEqual({ calls: 0, slowestMs: 0 })
+    await testSigners(named)
   })
-  test('a function', async () => {
-    const samples = [3, 7].map(version =>
-      sampleReport({
-        feedID: `0x000${version}${'ab'.repeat(30)}`,
-        observationsTimestamp: 1_700_000_000,
-        signed: true,
-      }),
-    )
-    const result = await testSigners(async digest => known(digest), { samples })
-    expect(result.isLookup).toBe(true)
+
+  test('several sets', () => testSigners([other, { ...named, activeFrom: 1_700_000_000 }]))
+
+  const sources: readonly (readonly [string, Signers])[] = [
+    ['none of other configurations', ofSample],
+    ['null', async digest => (await ofSample(digest)) ?? null],
+    ['an empty list', async digest => [named].filter(each => each.configDigest === digest)],
+    ['all it has', async () => [other, named]],
+    ['one set for everything', async () => sampleSigners],
+    [
+      'sets that end an hour after the call',
+      async digest =>
+        digest === sampleDigest
+          ? { ...named, activeUntil: Date.now() / 1000 + 3600 + Math.random() }
+          : undefined,
+    ],
+  ]
+  test.each(sources)('a function that gives %s', async (_name, signers) => {
+    const { calls, slowestMs } = await testSigners(signers)
+    expect(calls).toBe(8)
+    expect(slowestMs).toBeLessThan(1000)
   })
-  test('a function that gives nothing for an unknown configuration', async () => {
-    await testSigners(async digest => (digest === sampleDigest ? sampleSigners : undefined))
+
+  test('samples of their own', async () => {
+    await testSigners(ours, { samples: [makeReport(), makeReport({ resolution: 'ms' })] })
+    await testSigners(publishedSigners, { samples: publishedReports.map(toSample) })
+  })
+
+  test('those of a chain', async () => {
+    const chain = await startChain()
+    try {
+      for (const configDigest of new Set(publishedReports.map(each => each.configDigest)))
+        await chain.setConfig(setOf(configDigest, publishedSigners))
+      const node = await chain.startNode()
+      const source = onchainSigners({ client: connectViem(node.url), verifier: chain.proxy })
+      const { calls } = await testSigners(source, { samples: publishedReports.map(toSample) })
+      expect(calls).toBe(6 * publishedReports.length + 2)
+    } finally {
+      chain.close()
+    }
   })
 })
 
+function toSample({ feedID, fullReport }: { feedID: string; fullReport: string }) {
+  return { feedID, fullReport }
+}
+
+/** Trusts whoever has signed a report. */
+async function recover(_digest: string, report: UnverifiedReport): Promise<SignerSet> {
+  const { fullReport, feedID } = report
+  const { signatures } = readContext(fullReport, feedID)
+  const word = (from: number, to = from + 1): string =>
+    `0x${fullReport.slice(2 + 64 * from, 2 + 64 * to)}`
+  const blob = Number(word(7)) / 32
+  const hash = keccak256(concat([keccak256(word(8, 8 + blob)), word(0, 3)]))
+  const found = signatures.map(({ r, s, v }) => {
+    try {
+      return recoverAddress(hash, { r, s, v: 27 + v })
+    } catch {
+      return `0x${'77'.repeat(20)}`
+    }
+  })
+  return { signers: [...found, `0x${'11'.repeat(20)}`, `0x${'22'.repeat(20)}`], f: 1 }
+}
+
+let running = 0
 let count = 0
-const faults: readonly (readonly [rule: string, name: string, signers: () => Signers])[] = [
+const growing: string[] = []
+
+const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[] = [
+  ['shape', 'are missing', undefined, {}],
+  ['shape', 'are a text', 'signers', {}],
+  ['shape', 'are too few', { signers: sampleSigners.signers, f: 2 }, {}],
+  ['shape', 'are no sets', [], {}],
   [
-    'verifies',
-    'are of another network',
-    () => ({
-      ...sampleSigners,
-      signers: sampleSigners.signers.map(each => each.replace('0x7', '0x6').replace('0x2', '0x3')),
-    }),
+    'promise',
+    'throw instead of rejecting',
+    () => {
+      throw new Error('no')
+    },
+    {},
   ],
+  ['promise', 'are returned at once', () => sampleSigners, {}],
   [
     'answers',
-    'throw for an unknown configuration',
-    () => async digest => {
-      if (digest !== sampleDigest) throw new Error('404')
-      return sampleSigners
+    'reject for a configuration that they have',
+    async () => {
+      throw new Error('the database is away')
     },
+    {},
   ],
-  ['unknown', 'give the same set for everything', () => async () => sampleSigners],
+  ['answer', 'are addresses without a set', async () => sampleSigners.signers, {}],
+  ['answer', 'have no f', async () => ({ signers: sampleSigners.signers }), {}],
+  ['verifies', 'are none', async () => undefined, {}],
+  ['verifies', 'are others', ours, {}],
+  ['verifies', 'have ended', { ...sampleSigners, activeUntil: 1_700_000_000 }, {}],
+  [
+    'unknown',
+    'reject for an unknown configuration',
+    async (digest: string) => {
+      if (digest !== sampleDigest) throw new Error('404')
+      return named
+    },
+    {},
+  ],
+  [
+    'unknown',
+    'know every configuration',
+    async (configDigest: string) => ({ ...named, configDigest }),
+    {},
+  ],
   [
     'stable',
-    'change from call to call',
-    () => async digest => known(digest).map(each => ({ ...each, f: 1, activeFrom: ++count })),
+    'are others every second time',
+    async () =>
+      count++ % 2 === 0 ? sampleSigners : { ...sampleSigners, configDigest: sampleDigest },
+    {},
   ],
   [
-    'shape',
-    'have too few members',
-    () => async digest =>
-      digest === sampleDigest ? [{ signers: sampleSigners.signers.slice(0, 2), f: 1 }] : [],
+    'concurrent',
+    'answer one call at a time',
+    async () => {
+      if (running++ > 0) throw new Error('busy')
+      await pause(2)
+      running = 0
+      return sampleSigners
+    },
+    {},
   ],
-  ['time', 'never answer', () => () => new Promise(() => undefined)],
+  [
+    'unchanged',
+    'fill one list',
+    async () => {
+      growing.length = 0
+      growing.push(...sampleSigners.signers)
+      if (count++ % 2 === 0) growing.reverse()
+      return { signers: growing, f: 1 }
+    },
+    {},
+  ],
+  [
+    'argument',
+    'change the report',
+    async (_digest: string, report: { feedID: string }) => {
+      report.feedID = report.feedID.slice(2)
+      return sampleSigners
+    },
+    {},
+  ],
+  ['altered', 'are whoever has signed', recover, {}],
+  ['time', 'never answer', () => new Promise(() => undefined), { patience: 50 }],
+  [
+    'timers',
+    'are read again each minute',
+    async () => {
+      started ??= setInterval(() => undefined, 60_000)
+      return sampleSigners
+    },
+    {},
+  ],
 ]
 
 describe('a fault is found', () => {
-  for (const [rule, name, signers] of faults)
-    test(`${rule}: signers that ${name}`, async () => {
-      const thrown = await testSigners(signers(), rule === 'time' ? { patience: 100 } : {}).catch(
-        (error: unknown) => error,
-      )
-      expect(thrown).toBeInstanceOf(ConformanceError)
-      expect((thrown as ConformanceError).faults.map(each => each.rule)).toContain(rule)
-    }, 30_000)
+  test.each(faults)('%s: signers that %s', async (rule, _name, signers, options) => {
+    const error = await failureOf(testSigners(signers as Signers, options))
+    expect(error).toMatchObject({ name: 'ConformanceError', code: 'CONFORMANCE' })
+    const { faults } = error as unknown as ConformanceError
+    expect(faults.map(each => each.rule)).toEqual([rule])
+  })
+
+  test('a message says what was found, and where', async () => {
+    const error = await failureOf(testSigners(async () => undefined))
+    expect(error.message).toMatch(
+      /^signers broke a rule:\n {2}verifies: rejected with ReportVerificationError \(VERIFICATION\): .* no signers are known for configDigest 0x00095a\w+ \(samples\[0\]\)$/,
+    )
+  })
 })
 
-test('bad options are refused', async () => {
-  await expect(testSigners(sampleSigners, { samples: [] })).rejects.toThrow(
-    'samples must be an array of at least one report',
-  )
+describe('options', () => {
+  const feedID = `0x0003${'ab'.repeat(30)}`
+  const unsigned = sampleReport({ feedID, observationsTimestamp: 1_700_000_000 })
+  test.each([
+    [{ samples: [] }, 'samples must hold at least one report'],
+    [{ samples: 5 }, 'samples must be a list of reports, not number'],
+    [{ samples: [unsigned] }, 'samples[0].fullReport must be signed: it has no signatures'],
+    [{ samples: [{ ...unsigned, fullReport: '0x' }] }, /samples\[0\]\.fullReport must be a report/],
+    [{ samples: [{ feedID: 'x', fullReport: '0x' }] }, 'samples[0].feedID must be 0x and 64'],
+    [{ sample: unsigned }, "unknown option 'sample' of testSigners"],
+    [{ patience: 20_000 }, 'patience must be at most 10000, not 20000'],
+  ])('%p', async (options, message) => {
+    const error = await failureOf(testSigners(sampleSigners, options as never))
+    expect(error).toMatchObject({ code: 'VALIDATION' })
+    expect(error.message).toMatch(message)
+  })
+})
+
+test('every rule of the docs has a fault that breaks it', () => {
+  const planted = faults.flatMap(([rules]) => rules.split(' '))
+  expect(documentedRules('Signers')).toEqual([...new Set([...planted])].sort())
 })

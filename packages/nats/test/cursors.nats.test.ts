@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { testCursorStore } from '@sluice/source/testing/test-cursor-store.js'
 import { feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { natsCursors } from '../index.js'
@@ -13,6 +14,24 @@ test('are what was saved last, on any connection', async () => {
   expect(await there.load()).toEqual({ [feed(1)]: 2, [feed(2)]: 3 })
   const other = natsCursors(await world.connect(), { key: 'worker-2' })
   expect(await other.load()).toEqual({})
+})
+
+test('keep the rules of a store', async () => {
+  const world = await startWorld()
+  const connections = new Set<Awaited<ReturnType<typeof world.connect>>>()
+  const result = await testCursorStore(
+    async () => {
+      const connection = await world.connect()
+      connections.add(connection)
+      return natsCursors(connection, { key: 'rules' })
+    },
+    {
+      async fail() {
+        for (const connection of connections) await connection.close()
+      },
+    },
+  )
+  expect(result).toMatchObject({ isLockable: false })
 })
 
 test('are never taken back by a stream that another has replaced, whichever saves first', async () => {

@@ -173,6 +173,17 @@ describe('winston', () => {
     expect(entries).toMatchObject([{ level: 'warn', message: 'mine' }])
   })
 
+  test('keeps the line of a fact that can not be written', () => {
+    const { entries, log } = start()
+    const response = {
+      get body() {
+        throw new Error('the body was read already')
+      },
+    }
+    winstonLogger(log).warn?.('slow', { response })
+    expect(entries).toEqual([{ level: 'warn', message: 'slow' }])
+  })
+
   test('keeps its default meta', () => {
     const { entries, log } = start({ defaultMeta: { service: 'prices' } })
     winstonLogger(log).info?.('connected', { host: 'a' })
