@@ -86,6 +86,8 @@ interface ClockSettings {
   readonly clock: Clock | 'manual'
   /** Tells the time in place of the clock. */
   readonly now: (() => number) | undefined
+  /** Whether a pending timer keeps the process alive. */
+  readonly keepAlive: boolean
 }
 
 /** The time and the timers of an engine. */
@@ -93,11 +95,13 @@ export class EngineClock {
   /** The time, in ms since 1970. */
   readonly now: () => number
   readonly #clock: Clock
+  readonly #keepAlive: boolean
 
-  constructor({ clock, now }: ClockSettings) {
+  constructor({ clock, now, keepAlive }: ClockSettings) {
     const used = clock === 'manual' ? new ManualClock(now?.() ?? Date.now()) : clock
     const isOwn = now === undefined || clock === 'manual'
     this.#clock = used
+    this.#keepAlive = keepAlive
     this.now = isOwn ? () => used.Date.now() : now
   }
 
@@ -113,7 +117,8 @@ export class EngineClock {
     const clock = this.#clock
     // Fake timers can't cancel a real timer, nor real timers a fake one.
     const clear = clock.clearTimeout
-    const timer = clock.setTimeout(run, ms)
+    const timer = clock.setTimeout(run, ms) as { unref?(): void } | undefined
+    if (!this.#keepAlive) timer?.unref?.()
     return () => clear.call(clock, timer)
   }
 

@@ -8,6 +8,7 @@ import { FrontDoor } from './front-door.js'
 import type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
 import { createHTTPListener, host as loopback } from './listener.js'
 import { loadCurve, type RotateOptions, type SignerSet } from './network.js'
+import { openEngines } from './open-engines.js'
 import { checkEngineOptions, checkFeeds, type DataEngineOptions, type Settings } from './options.js'
 import { type EngineOrigin, Origin } from './origin.js'
 import { Publisher, type PublishOptions } from './publisher.js'
@@ -150,12 +151,13 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   // A single origin needs no front door.
   const listener = isSingle
     ? (origins[0] as Origin).listener
-    : createHTTPListener(port, frontDoor.handlers, host)
+    : createHTTPListener(port, frontDoor.handlers, host, settings.keepAlive)
   const publisher = new Publisher(context, recording, function stream(report) {
     const frame = frameOf(report)
     for (const origin of origins) origin.publish(frame)
   })
   let closing: Promise<void> | undefined
+  let forget: (() => void) | undefined
 
   function sum(count: (origin: Origin) => number): number {
     return origins.reduce((total, origin) => total + count(origin), 0)
@@ -173,6 +175,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   function close(): Promise<void> {
     publisher.stop()
     faults.clear()
+    forget?.()
     closing ??= end('close')
     return closing
   }
@@ -194,6 +197,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   }
   publisher.start()
   const endpoint = `http://${hostOf(settings)}:${listener.port}`
+  if (!settings.keepAlive) forget = openEngines.add(endpoint)
 
   return {
     endpoint,

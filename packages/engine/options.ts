@@ -17,6 +17,7 @@ import type { SignedReport } from './chain.js'
 import { type Clock, EngineClock } from './clock.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import { host as loopback } from './listener.js'
+import { isTestRun } from './open-engines.js'
 import type { RecordedReport } from './replay.js'
 
 /** The options of `startDataEngine`. Every option has a default. */
@@ -86,6 +87,12 @@ export interface DataEngineOptions {
    */
   readonly now?: () => number
   /**
+   * Whether the open engine keeps the process alive. If it does not, and it is still open when the
+   * process ends, a sentence on stderr says so. @default true, but false under jest, vitest and
+   * node:test
+   */
+  readonly keepAlive?: boolean
+  /**
    * Recorded reports, or the path of an NDJSON file of recorded reports. The engine publishes these
    * instead of generated reports. It publishes them unchanged, in order, one per `intervalMs` over
    * all feeds together. The engine's feeds are the feeds of these reports, so `feeds` can't be
@@ -130,6 +137,7 @@ const schema = {
   rateLimit: withDefault(Number.POSITIVE_INFINITY, number(limit)),
   clock: withDefault<Clock | 'manual'>(globalThis, checkClock),
   now: optional(checkFunction<() => number>),
+  keepAlive: optional(checkBoolean),
   replay: unchecked<readonly RecordedReport[] | string | undefined>,
   nodes: unchecked<number | undefined>,
   f: withDefault(1, checkFaulty),
@@ -179,7 +187,12 @@ export function checkNodes(nodes: number, faulty: number): number {
 
 /** Checks the options and fills in the defaults. */
 export function checkEngineOptions(given: DataEngineOptions | undefined): Settings {
-  const { origins, clock, now, ...options } = readOptions('startDataEngine', given, schema)
+  const { origins, clock, now, keepAlive, ...options } = readOptions(
+    'startDataEngine',
+    given,
+    schema,
+  )
+  const isKeptAlive = keepAlive ?? !isTestRun()
   const { feeds, replay, history = 10, f, nodes = 3 * f + 1 } = options
   if (feeds !== undefined && replay !== undefined)
     throw new ValidationError(
@@ -187,7 +200,8 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
     )
   return {
     ...options,
-    clock: new EngineClock({ clock, now }),
+    keepAlive: isKeptAlive,
+    clock: new EngineClock({ clock, now, keepAlive: isKeptAlive }),
     originIDs: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
     history: replay === undefined ? history : 0,
     nodes: checkNodes(nodes, f),

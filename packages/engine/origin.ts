@@ -95,6 +95,7 @@ export class Origin {
         },
       },
       address,
+      context.settings.keepAlive,
     )
     this.handle = this.#createHandle(context)
   }
