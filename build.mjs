@@ -185,8 +185,11 @@ function placeDeclarations(types, entries, esm, cjs) {
   for (const path of findReached(types, entries))
     cpSync(join(types, `${path}.d.ts`), join(cjs, `${path}.d.ts`))
   for (const entry of entries) {
-    const up = '../'.repeat(entry.split('/').length)
-    writeFileSync(join(esm, `${entry}.d.ts`), `export * from '${up}cjs/${entry}.js'\n`)
+    const from = `'${'../'.repeat(entry.split('/').length)}cjs/${entry}.js'`
+    const hasDefault = /^export default /m.test(readFileSync(join(types, `${entry}.d.ts`), 'utf8'))
+    // An ES module gets all of a CommonJS module as its default.
+    const passed = hasDefault ? `import all from ${from}\nexport default all.default\n` : ''
+    writeFileSync(join(esm, `${entry}.d.ts`), `export * from ${from}\n${passed}`)
   }
 }
 

@@ -16,7 +16,7 @@ export class EngineContext {
   readonly ledger: Ledger
   readonly log: RequestLog = new RequestLog()
   /** Failures that apply to every origin. */
-  readonly faults: Faults = new Faults()
+  readonly faults: Faults
   readonly curve: Curve
   readonly #forgers: Network
   /** The ids of the origins that answers list in `x-cll-available-origins`. */
@@ -28,6 +28,7 @@ export class EngineContext {
     this.feeds = feeds
     this.access = new Access(feeds, settings)
     this.ledger = new Ledger(settings)
+    this.faults = new Faults(settings.clock)
     this.curve = curve
     this.#forgers = new Network(curve, seed, nodes, f, FORGERS)
     this.listedOrigins = new Set(originIDs)
@@ -40,10 +41,10 @@ export class EngineContext {
 
   /** The headers of every answer. Their names are in lower case. */
   headers(): Readonly<Record<string, string>> {
-    const { now, originIDs } = this.settings
+    const { clock, originIDs } = this.settings
     const listed = originIDs.filter(id => this.listedOrigins.has(id))
     return {
-      date: new Date(now()).toUTCString(),
+      date: new Date(clock.now()).toUTCString(),
       'x-cll-available-origins': `{${listed.join(',')}}`,
     }
   }

@@ -1,3 +1,4 @@
+import { checkNumber } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import { EngineContext } from './context.js'
 import type { Failure } from './faults.js'
@@ -7,6 +8,7 @@ import { FrontDoor } from './front-door.js'
 import type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
 import { createHTTPListener, host as loopback } from './listener.js'
 import { loadCurve, type RotateOptions, type SignerSet } from './network.js'
+import { openEngines } from './open-engines.js'
 import { checkEngineOptions, checkFeeds, type DataEngineOptions, type Settings } from './options.js'
 import { type EngineOrigin, Origin } from './origin.js'
 import { Publisher, type PublishOptions } from './publisher.js'
@@ -73,8 +75,19 @@ export interface DataEngine {
   entitle(feedID: string, isEntitled: boolean): void
   /** Stops automatic publishing. */
   pause(): void
-  /** Continues automatic publishing. */
+  /**
+   * Continues automatic publishing. It also moves a running engine over to fake timers that were
+   * installed since, or back to real ones.
+   */
   resume(): void
+  /** The time of the engine's clock, in ms. */
+  now(): number
+  /**
+   * Advances a manual clock by `ms`. Everything that becomes due is done at its own time, in order.
+   * The clock goes on only when the reports so far are written to all streams. A client may read
+   * them a moment later.
+   */
+  advance(ms: number): Promise<void>
   /**
    * Answers the next request or upgrade, or the next `times` of them, with this failure. Returns a
    * function that cancels the failure.
@@ -125,7 +138,7 @@ function hostOf({ host }: Settings): string {
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
   const settings = checkEngineOptions(options)
-  const { port, host, originIDs, replay } = settings
+  const { port, host, originIDs, replay, clock } = settings
   const recording = replay === undefined ? undefined : await readRecording(replay)
   const feeds = checkFeeds(settings.feeds, recording, settings.intervalMs)
   const context = new EngineContext(settings, feeds, await loadCurve())
@@ -138,12 +151,13 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   // A single origin needs no front door.
   const listener = isSingle
     ? (origins[0] as Origin).listener
-    : createHTTPListener(port, frontDoor.handlers, host)
+    : createHTTPListener(port, frontDoor.handlers, host, settings.keepAlive)
   const publisher = new Publisher(context, recording, function stream(report) {
     const frame = frameOf(report)
     for (const origin of origins) origin.publish(frame)
   })
   let closing: Promise<void> | undefined
+  let forget: (() => void) | undefined
 
   function sum(count: (origin: Origin) => number): number {
     return origins.reduce((total, origin) => total + count(origin), 0)
@@ -161,12 +175,17 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   function close(): Promise<void> {
     publisher.stop()
     faults.clear()
+    forget?.()
     closing ??= end('close')
     return closing
   }
 
   function checkOpen(): void {
     if (closing !== undefined) throw new Error('the data engine is closed')
+  }
+
+  async function written(): Promise<void> {
+    await Promise.all(origins.map(({ streams }) => streams.written()))
   }
 
   await publisher.makeHistory()
@@ -177,9 +196,11 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     throw error
   }
   publisher.start()
+  const endpoint = `http://${hostOf(settings)}:${listener.port}`
+  if (!settings.keepAlive) forget = openEngines.add(endpoint)
 
   return {
-    endpoint: `http://${hostOf(settings)}:${listener.port}`,
+    endpoint,
     wsEndpoint: `ws://${hostOf(settings)}:${listener.port}`,
     get apiKey() {
       return access.credentials.apiKey
@@ -215,6 +236,11 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     pause: () => publisher.stop(),
     resume() {
       if (closing === undefined) publisher.start()
+    },
+    now: () => clock.now(),
+    async advance(ms) {
+      checkOpen()
+      await clock.advance(checkNumber('advance: ms', ms, { min: 0, whole: true }), written)
     },
     fail: failure => faults.fail(failure),
     disconnect: code => sum(({ streams }) => streams.disconnect(code)),

@@ -10,6 +10,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import type { HTTPAnswer } from 'sluice/internal'
+import type { EngineClock } from './clock.js'
 
 /** An answer that the engine sends instead of the real answer. */
 export interface Failure {
@@ -80,15 +81,18 @@ interface ActiveFailure {
 
 /** The faults of a listener's answers. At first, no fault is set. */
 export class Faults {
+  readonly #clock: EngineClock
   readonly #outer: Faults | undefined
   readonly #failures = new Set<ActiveFailure>()
-  readonly #delays = new Set<NodeJS.Timeout>()
+  /** The functions that cancel the delays of answers. */
+  readonly #delays = new Set<() => void>()
   #refusal: ActiveFailure | undefined
   #unanswered: (() => void)[] = []
   #isBlackhole = false
 
   /** Failures of `outer` apply to requests that match no failure of this instance. */
-  constructor(outer?: Faults) {
+  constructor(clock: EngineClock, outer?: Faults) {
+    this.#clock = clock
     this.#outer = outer
   }
 
@@ -137,11 +141,11 @@ export class Faults {
       const failure = this.#nextFailure(request, isUpgrade)
       const answer = failure && answerOf(failure)
       if (!failure?.delayMs) return callback(answer)
-      const delay = setTimeout(() => {
-        this.#delays.delete(delay)
+      const cancel = this.#clock.after(failure.delayMs, () => {
+        this.#delays.delete(cancel)
         this.whenReachable(socket, () => callback(answer))
-      }, failure.delayMs)
-      this.#delays.add(delay)
+      })
+      this.#delays.add(cancel)
     })
   }
 
@@ -149,7 +153,7 @@ export class Faults {
   clear(): void {
     this.#failures.clear()
     this.#refusal = undefined
-    for (const delay of this.#delays) clearTimeout(delay)
+    for (const cancel of this.#delays) cancel()
     this.#delays.clear()
     this.#unanswered = []
   }

@@ -1,4 +1,5 @@
 import { checkNumber, MAX_TIMER } from 'sluice/core'
+import type { EngineClock } from './clock.js'
 import type { EngineContext } from './context.js'
 import type { PublishedReport } from './ledger.js'
 import type { Forgery } from './network.js'
@@ -11,7 +12,8 @@ import type { Frame } from './streams.js'
  */
 export interface FrameFaultSettings {
   /**
-   * Delays reports by `ms` and keeps their order. 0 ends the delay and sends the delayed reports.
+   * Delays reports by `ms` of the engine's clock and keeps their order. Reports that wait already
+   * wait `ms` from this call. 0 ends the delay and sends the delayed reports.
    */
   delay(ms: number): void
   /** Drops this share of reports, 0 to 1, or every report for which the function returns true. */
@@ -64,40 +66,47 @@ function corrupted(data: string | Uint8Array, random: () => number): Uint8Array 
   return bytes
 }
 
+/** A frame in the delay line. */
+interface Delayed {
+  readonly frame: Frame
+  isDue: boolean
+  /** Cancels its timer. */
+  cancel(): void
+}
+
 /** Creates a stage that sends frames after a delay and keeps their order. */
-function createDelayLine(out: (frame: Frame) => void) {
-  const delayed: { readonly frame: Frame; readonly since: number }[] = []
+function createDelayLine(clock: EngineClock, out: (frame: Frame) => void) {
+  const delayed: Delayed[] = []
   let delayMs = 0
-  let timer: NodeJS.Timeout | undefined
 
   function sendDue(): void {
-    clearTimeout(timer)
-    timer = undefined
-    const now = performance.now()
-    for (let first = delayed[0]; first !== undefined; first = delayed[0]) {
-      const left = first.since + delayMs - now
-      if (left > 0) {
-        timer = setTimeout(sendDue, Math.ceil(left))
-        return
-      }
-      delayed.shift()
-      out(first.frame)
-    }
+    while (delayed[0]?.isDue) out((delayed.shift() as Delayed).frame)
+  }
+
+  function wait(entry: Delayed): void {
+    entry.cancel()
+    entry.isDue = delayMs === 0
+    if (entry.isDue) return
+    entry.cancel = clock.after(delayMs, () => {
+      entry.isDue = true
+      sendDue()
+    })
   }
 
   return {
     send(frame: Frame): void {
-      delayed.push({ frame, since: performance.now() })
-      if (timer === undefined) sendDue()
+      const entry = { frame, isDue: false, cancel() {} }
+      delayed.push(entry)
+      wait(entry)
+      sendDue()
     },
     set(ms: number): void {
       delayMs = checkNumber('delay: ms', ms, { min: 0, max: MAX_TIMER })
+      for (const entry of delayed) wait(entry)
       sendDue()
     },
     clear(): void {
-      clearTimeout(timer)
-      timer = undefined
-      delayed.length = 0
+      for (const { cancel } of delayed.splice(0)) cancel()
     },
   }
 }
@@ -200,7 +209,7 @@ export class FrameFaults {
   constructor(context: EngineContext, origin: string, out: (frame: Frame) => void) {
     this.#context = context
     this.#origin = origin
-    this.#delayLine = createDelayLine(out)
+    this.#delayLine = createDelayLine(context.settings.clock, out)
     this.#lag = createLag(this.#delayLine.send)
     this.#shuffler = createShuffler(this.#random('reorder'), this.#lag.send)
   }

@@ -49,12 +49,14 @@ export class FrontDoor {
   isRerouting = false
   readonly #origins: readonly Origin[]
   readonly #listedOrigins: ReadonlySet<string>
+  readonly #keepAlive: boolean
   readonly #service: Service
   #upgrades = 0
 
   constructor(context: EngineContext, origins: readonly Origin[]) {
     this.#origins = origins
     this.#listedOrigins = context.listedOrigins
+    this.#keepAlive = context.settings.keepAlive
     this.#service = new Service(context, context.faults)
     const { request, unreadable } = this.#service
     this.handlers = { request, unreadable, upgrade: (...upgrade) => this.#upgrade(...upgrade) }
@@ -93,6 +95,7 @@ export class FrontDoor {
   #forward(request: IncomingMessage, client: Socket, head: Buffer, origin: Origin): void {
     const { port } = origin.listener
     const upstream = connect({ host, port, allowHalfOpen: true, noDelay: true })
+    if (!this.#keepAlive) upstream.unref()
     const abort = (): void => void upstream.destroy()
     const onFailure = (): void => {
       client.off('close', abort)

@@ -5,6 +5,7 @@ export {
   type IssueOptions,
 } from './certificate.js'
 export type { SignedReport } from './chain.js'
+export type { Clock } from './clock.js'
 export { type DataEngine, startDataEngine } from './data-engine.js'
 export {
   type Field,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { SignedReport } from './chain.js'
+import type { Settings } from './options.js'
 
 /** A report in the ledger. */
 export interface PublishedReport extends SignedReport {
@@ -62,12 +63,12 @@ export class Ledger {
   streams = 0
 
   /**
-   * Retains the latest `retain` reports of each feed. A report that is stored only after `now()` is
-   * not found yet.
+   * Retains the latest `retain` reports of each feed. A report that is stored only later than the
+   * clock's time is not found yet.
    */
-  constructor({ retain, now }: { readonly retain: number; readonly now: () => number }) {
+  constructor({ retain, clock }: Pick<Settings, 'retain' | 'clock'>) {
     this.#retain = retain
-    this.#now = now
+    this.#now = clock.now
   }
 
   add(report: PublishedReport): void {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleep } from './clock.js'
 
 /** Handles the requests of an HTTP server. */
 export interface Handlers {
@@ -33,16 +33,26 @@ export class Listener {
   port: number
   readonly #createServer: () => Server
   readonly #address: string
+  readonly #keepAlive: boolean
   readonly #sockets = new Set<Socket>()
   #hasBeenOpen = false
   #running: Running | undefined
   #closed: Promise<void> = Promise.resolve()
 
-  /** Each opening creates a new server. Port 0 picks any free port. */
-  constructor(port: number, createServer: () => Server, address: string = host) {
+  /**
+   * Each opening creates a new server. Port 0 picks any free port. With `keepAlive`, the server and
+   * its connections keep the process alive.
+   */
+  constructor(
+    port: number,
+    createServer: () => Server,
+    address: string = host,
+    keepAlive: boolean = true,
+  ) {
     this.port = port
     this.#createServer = createServer
     this.#address = address
+    this.#keepAlive = keepAlive
   }
 
   get isOpen(): boolean {
@@ -66,6 +76,7 @@ export class Listener {
 
   #track(socket: Socket): void {
     this.#sockets.add(socket)
+    if (!this.#keepAlive) socket.unref()
     socket.on('error', () => {})
     socket.once('close', () => this.#sockets.delete(socket))
   }
@@ -75,6 +86,7 @@ export class Listener {
     for (;;) {
       try {
         await listen(server, this.port, this.#address)
+        if (!this.#keepAlive) server.unref()
         this.port = (server.address() as AddressInfo).port
         this.#hasBeenOpen = true
         return
@@ -110,7 +122,12 @@ function listen(server: Server, port: number, address: string): Promise<void> {
 }
 
 /** Creates a listener for HTTP. */
-export function createHTTPListener(port: number, handlers: Handlers, address?: string): Listener {
+export function createHTTPListener(
+  port: number,
+  handlers: Handlers,
+  address: string | undefined,
+  keepAlive: boolean,
+): Listener {
   function createHTTPServer(): Server {
     const server = createServer(handlers.request)
     // Longer than clients keep idle connections open. So the server never closes a connection just
@@ -121,5 +138,5 @@ export function createHTTPListener(port: number, handlers: Handlers, address?: s
     server.on('clientError', handlers.unreadable)
     return server
   }
-  return new Listener(port, createHTTPServer, address)
+  return new Listener(port, createHTTPServer, address, keepAlive)
 }

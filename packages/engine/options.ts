@@ -14,8 +14,10 @@ import {
   withDefault,
 } from 'sluice/core'
 import type { SignedReport } from './chain.js'
+import { type Clock, EngineClock } from './clock.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import { host as loopback } from './listener.js'
+import { isTestRun } from './open-engines.js'
 import type { RecordedReport } from './replay.js'
 
 /** The options of `startDataEngine`. Every option has a default. */
@@ -73,10 +75,23 @@ export interface DataEngineOptions {
    */
   readonly rateLimit?: number
   /**
-   * The clock, in ms. It is used for timestamps, for the Date header and to check signatures.
-   * Timers always run in real time. @default Date.now
+   * Where the engine gets the time and its timers from. Each member of a `Clock` is looked up when
+   * it is used, so fake timers of jest, vitest or node:test move the engine. A `'manual'` clock
+   * stands still until `advance` moves it. @default globalThis
+   */
+  readonly clock?: Clock | 'manual'
+  /**
+   * Tells the time, in ms, in place of `clock.Date.now`. Timestamps, the Date header and the checks
+   * of signatures go by it; timers go by `clock`. A manual clock only starts at this time.
+   * @default the time of `clock`
    */
   readonly now?: () => number
+  /**
+   * Whether the open engine keeps the process alive. If it does not, and it is still open when the
+   * process ends, a sentence on stderr says so. @default true, but false under jest, vitest and
+   * node:test
+   */
+  readonly keepAlive?: boolean
   /**
    * Recorded reports, or the path of an NDJSON file of recorded reports. The engine publishes these
    * instead of generated reports. It publishes them unchanged, in order, one per `intervalMs` over
@@ -120,7 +135,9 @@ const schema = {
   history: optional(number({ min: 0, whole: true })),
   retain: withDefault(Number.POSITIVE_INFINITY, number(limit)),
   rateLimit: withDefault(Number.POSITIVE_INFINITY, number(limit)),
-  now: withDefault(() => Date.now(), checkFunction<() => number>),
+  clock: withDefault<Clock | 'manual'>(globalThis, checkClock),
+  now: optional(checkFunction<() => number>),
+  keepAlive: optional(checkBoolean),
   replay: unchecked<readonly RecordedReport[] | string | undefined>,
   nodes: unchecked<number | undefined>,
   f: withDefault(1, checkFaulty),
@@ -130,9 +147,20 @@ const schema = {
 
 /** The checked options, with their defaults. */
 export interface Settings
-  extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'replay'>>,
+  extends Required<Omit<DataEngineOptions, 'feeds' | 'origins' | 'replay' | 'clock' | 'now'>>,
     Pick<DataEngineOptions, 'feeds' | 'replay'> {
   readonly originIDs: readonly string[]
+  readonly clock: EngineClock
+}
+
+/** Checks the option `clock`. */
+function checkClock(field: string, value: unknown): Clock | 'manual' {
+  if (value === 'manual') return value
+  const { Date: date, setTimeout: set, clearTimeout: clear } = (value ?? {}) as Partial<Clock>
+  if ([date?.now, set, clear].every(each => typeof each === 'function')) return value as Clock
+  throw new ValidationError(
+    `${field} must be 'manual', or an object with Date, setTimeout and clearTimeout`,
+  )
 }
 
 /** Checks the option `host`. Host names are rejected, because a name can have several addresses. */
@@ -159,7 +187,12 @@ export function checkNodes(nodes: number, faulty: number): number {
 
 /** Checks the options and fills in the defaults. */
 export function checkEngineOptions(given: DataEngineOptions | undefined): Settings {
-  const { origins, ...options } = readOptions('startDataEngine', given, schema)
+  const { origins, clock, now, keepAlive, ...options } = readOptions(
+    'startDataEngine',
+    given,
+    schema,
+  )
+  const isKeptAlive = keepAlive ?? !isTestRun()
   const { feeds, replay, history = 10, f, nodes = 3 * f + 1 } = options
   if (feeds !== undefined && replay !== undefined)
     throw new ValidationError(
@@ -167,6 +200,8 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
     )
   return {
     ...options,
+    keepAlive: isKeptAlive,
+    clock: new EngineClock({ clock, now, keepAlive: isKeptAlive }),
     originIDs: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
     history: replay === undefined ? history : 0,
     nodes: checkNodes(nodes, f),

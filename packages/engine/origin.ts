@@ -80,7 +80,7 @@ export class Origin {
   /** Creates an origin that is not started yet. */
   constructor(context: EngineContext, id: string, port: number, address?: string) {
     this.id = id
-    this.#faults = new Faults(context.faults)
+    this.#faults = new Faults(context.settings.clock, context.faults)
     this.streams = new Streams(context, id)
     this.#frames = new FrameFaults(context, id, frame => this.streams.send(frame))
     const service = new Service(context, this.#faults)
@@ -95,6 +95,7 @@ export class Origin {
         },
       },
       address,
+      context.settings.keepAlive,
     )
     this.handle = this.#createHandle(context)
   }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   type Checked,
   checkBoolean,
@@ -12,6 +11,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import { Chain, type SignedReport } from './chain.js'
+import { type EngineClock, nextTurn } from './clock.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
 import type { PublishedReport } from './ledger.js'
@@ -62,16 +62,17 @@ interface Task {
  * Creates a schedule that is not started yet. Tasks with equal intervals are spread over the
  * interval, so that they do not all run at once.
  */
-function createSchedule(tasks: readonly Task[]) {
-  const timers = new Set<NodeJS.Timeout>()
-  let isRunning = false
+function createSchedule(clock: EngineClock, tasks: readonly Task[]) {
+  const cancels = new Set<() => void>()
+  /** The timers that the schedule was started with; undefined while it is stopped. */
+  let timers: unknown
 
   function runAfter(ms: number, run: () => void): void {
-    const timer = setTimeout(function runThen() {
-      timers.delete(timer)
+    const cancel = clock.after(ms, function runThen() {
+      cancels.delete(cancel)
       run()
-    }, ms)
-    timers.add(timer)
+    })
+    cancels.add(cancel)
   }
 
   function runOnce(task: Task): void {
@@ -79,26 +80,30 @@ function createSchedule(tasks: readonly Task[]) {
     if (waitMs > 0 && waitMs < task.intervalMs) runAfter(waitMs, () => runOnce(task))
   }
 
-  function startTask(task: Task): void {
-    timers.add(setInterval(runOnce, task.intervalMs, task))
+  function repeat(task: Task): void {
+    runAfter(task.intervalMs, () => repeat(task))
     runOnce(task)
   }
 
+  function stop(): void {
+    timers = undefined
+    for (const cancel of cancels) cancel()
+    cancels.clear()
+  }
+
   return {
+    /** Starts the schedule. If it runs on timers that were replaced since, it starts afresh. */
     start(): void {
-      if (isRunning) return
-      isRunning = true
+      if (timers === clock.timers) return
+      stop()
+      timers = clock.timers
       for (const intervalMs of new Set(tasks.map(task => task.intervalMs))) {
         const group = tasks.filter(task => task.intervalMs === intervalMs && intervalMs > 0)
         for (const [i, task] of group.entries())
-          runAfter((intervalMs * (i + 1)) / group.length, () => startTask(task))
+          runAfter((intervalMs * (i + 1)) / group.length, () => repeat(task))
       }
     },
-    stop(): void {
-      isRunning = false
-      for (const timer of timers) clearTimeout(timer)
-      timers.clear()
-    },
+    stop,
   }
 }
 
@@ -127,6 +132,7 @@ export class Publisher {
     this.#recording = recording
     this.#stream = stream
     this.#schedule = createSchedule(
+      settings.clock,
       recording === undefined
         ? Array.from(feeds.values(), feed => this.#taskOf(feed))
         : [{ intervalMs: settings.intervalMs, run: () => this.#replay() }],
@@ -137,7 +143,7 @@ export class Publisher {
     const feed = this.#context.feeds.get(feedID.toLowerCase())
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
     const publication = readOptions('publish', options, schema, 'publish: ')
-    const now = this.#context.settings.now()
+    const now = this.#context.settings.clock.now()
     const report = this.#add(
       this.#chainOf(feed).next(now, this.#sign(publication.network), fields),
       now,
@@ -153,7 +159,7 @@ export class Publisher {
     if (recorded === undefined) return undefined
     this.#replayed++
     if (this.#replayed === this.#recording?.length) this.#schedule.stop()
-    const report = this.#add(recorded, this.#context.settings.now(), usual)
+    const report = this.#add(recorded, this.#context.settings.clock.now(), usual)
     this.#chains.get(report.feedID)?.follow(report)
     this.#stream(report)
     return report
@@ -167,7 +173,7 @@ export class Publisher {
   /** Fills the ledger with the past reports that feeds have at the start. */
   async makeHistory(): Promise<void> {
     const { settings, feeds } = this.#context
-    const start = settings.now()
+    const start = settings.clock.now()
     for (const feed of feeds.values()) {
       const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
       for (let left = settings.history; left > 0; left--) {
@@ -175,7 +181,7 @@ export class Publisher {
         const report = this.#chainOf(feed).next(at, this.#sign())
         this.#add(report, at, { ...usual, streamed: false })
       }
-      await nextTick()
+      await nextTurn()
     }
   }
 
@@ -225,7 +231,7 @@ export class Publisher {
       intervalMs,
       run: () => {
         const chain = this.#chainOf(feeds.get(feedID) as Feed)
-        const waitMs = settings.runAhead ? 0 : chain.wait(settings.now())
+        const waitMs = settings.runAhead ? 0 : chain.wait(settings.clock.now())
         if (waitMs === 0) this.publish(feedID)
         return waitMs
       },

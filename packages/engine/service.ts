@@ -163,7 +163,7 @@ export class Service {
   }
 
   #record(request: IncomingMessage): OpenRecord {
-    return this.#context.log.open(request, this.#context.settings.now())
+    return this.#context.log.open(request, this.#context.settings.clock.now())
   }
 
   #complete(answer: HTTPAnswer, record: OpenRecord): HTTPAnswer {
@@ -174,7 +174,7 @@ export class Service {
   #admit(request: IncomingMessage, body: Uint8Array, endpoint: string): void {
     const { method = '', url: path = '', headers } = request
     const { access, settings } = this.#context
-    access.admit({ method, path, headers, body }, endpoint, settings.now())
+    access.admit({ method, path, headers, body }, endpoint, settings.clock.now())
   }
 
   async #answer(request: IncomingMessage): Promise<HTTPAnswer> {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ValidationError } from 'sluice/core'
 import { jsonAnswer, writeRawAnswer } from 'sluice/internal'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { nextTurn } from './clock.js'
 import type { EngineContext } from './context.js'
 import type { PublishedReport } from './ledger.js'
 
@@ -50,6 +51,9 @@ function checkCloseCode(code: number): void {
 // Both are checked, because a WebSocket notices the end of its socket a little later.
 const isOpen = ({ stream, socket }: Connection): boolean =>
   stream.readyState === stream.OPEN && !socket.destroyed
+
+const hasUnwritten = (connection: Connection): boolean =>
+  isOpen(connection) && connection.stream.bufferedAmount > 0
 
 function createWebSocketServer(context: EngineContext): WebSocketServer {
   const server = new WebSocketServer({
@@ -139,6 +143,14 @@ export class Streams {
     return open.length
   }
 
+  /**
+   * Resolves when everything that was sent to the streams is written to their sockets. In a
+   * blackhole it resolves at once, because nothing is written then.
+   */
+  async written(): Promise<void> {
+    while (!this.#isBlackhole && [...this.#connections].some(hasUnwritten)) await nextTurn()
+  }
+
   /** While on, streams stay open and neither read nor write. */
   blackhole(on: boolean): void {
     if (this.#isBlackhole === on) return
@@ -182,6 +194,6 @@ export class Streams {
 
   #addDelivery(report: PublishedReport, { number: stream }: Connection): void {
     const { ledger, settings } = this.#context
-    ledger.addDelivery(report, { origin: this.#origin, stream, at: settings.now() })
+    ledger.addDelivery(report, { origin: this.#origin, stream, at: settings.clock.now() })
   }
 }

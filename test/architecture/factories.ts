@@ -381,7 +381,7 @@ export const withoutOptions: readonly string[] = [
   'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'number oneOf optional readOptions unchecked withDefault',
-  'TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile RelayLogError ProxyError VaultError WebSocketError Report queueDeliveries',
+  'default TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile RelayLogError ProxyError VaultError WebSocketError Report queueDeliveries',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',

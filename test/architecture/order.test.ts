@@ -29,6 +29,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@noble/hashes':
     /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/recovery|testing\/reports)\.ts$/,
   undici: /^platform\/net\.ts$/,
+  'jest-environment-node': /^packages\/engine\/jest\.ts$/,
   secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,
   'prom-client': /^(plugins\/prometheus|packages\/cli\/output\/metrics)\.ts$/,

@@ -64,7 +64,7 @@ test('a program takes for granted what its block does not declare', () => {
 
 test('the settings of jest are those that the packed package is tested with', () => {
   const { code = '' } =
-    blocksOf(pageOf('docs/testing.md')).find(each => each.language === 'js') ?? {}
+    blocksOf(pageOf('docs/testing.md')).find(each => each.code.includes('// jest.setup.js')) ?? {}
   const [config = '', setup = ''] = code.split('// jest.setup.js\n')
   const module = { exports: {} }
   new Function('module', config)(module)

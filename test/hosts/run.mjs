@@ -91,8 +91,9 @@ async function makeFolder() {
   }
   cpSync(join(here, 'package.json'), join(folder, 'package.json'))
   copyPrograms(folder)
-  const { tarball } = await pack(packed)
-  await install(folder, ['--no-save', tarball])
+  const { tarball, all } = await pack(packed)
+  const engine = all.find(({ name }) => name === '@sluice/engine')
+  await install(folder, ['--no-save', tarball, engine.tarball])
   return folder
 }
 

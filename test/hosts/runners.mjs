@@ -1,5 +1,5 @@
 // Test runners, with their environments, with real timers and with all of them faked. The official SDK runs the same tests:
-// what it passes has to pass.
+// what it passes has to pass. And the environments of the engine, for jest and vitest.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run as runProcess } from '../package/steps.mjs'
@@ -8,11 +8,11 @@ import { run as runProcess } from '../package/steps.mjs'
 const TIMEOUT = 30_000
 
 /** Runs a command whose exit code does not matter: the report that it writes does. */
-async function runQuietly({ folder, service }, timers, args) {
+async function runQuietly({ folder, service, programs = 'runners' }, timers, args) {
   const env = { ...process.env, ...service.env, TIMERS: timers }
   delete env.NODE_OPTIONS
   return runProcess(process.execPath, args, {
-    cwd: join(folder, 'programs', 'runners'),
+    cwd: join(folder, 'programs', programs),
     env,
   }).catch(error => ({ stdout: '', stderr: error.message }))
 }
@@ -36,6 +36,16 @@ async function readJSON(world, timers, args, output) {
   }))
 }
 
+const jestArguments = (folder, config, output) => [
+  join(folder, 'node_modules/jest/bin/jest.js'),
+  ...['--config', config, '--ci', '--runInBand', '--json', `--outputFile=${output}`],
+]
+
+const vitestArguments = (folder, output) => [
+  ...[join(folder, 'node_modules/vitest/vitest.mjs'), 'run', 'vitest.test.mjs'],
+  ...['--reporter=json', `--outputFile=${output}`, `--testTimeout=${TIMEOUT}`],
+]
+
 function runJest(world, environment, timers) {
   const { folder } = world
   const output = join(folder, 'jest.json')
@@ -50,23 +60,21 @@ function runJest(world, environment, timers) {
       testTimeout: TIMEOUT,
     }),
   )
-  const jest = join(folder, 'node_modules/jest/bin/jest.js')
-  const flags = ['--ci', '--runInBand', '--json', `--outputFile=${output}`, '--forceExit']
-  return readJSON(world, timers, [jest, '--config', config, ...flags], output)
+  const args = [...jestArguments(folder, config, output), '--forceExit']
+  return readJSON(world, timers, args, output)
 }
 
 function runVitest(world, environment, timers) {
   const { folder } = world
   const output = join(folder, 'vitest.json')
-  const vitest = join(folder, 'node_modules/vitest/vitest.mjs')
-  const flags = [
-    ...['--reporter=json', `--outputFile=${output}`, `--testTimeout=${TIMEOUT}`],
+  const args = [
+    ...vitestArguments(folder, output),
     // happy-dom has the settings of docs/hosts.md.
     ...(environment === 'happy-dom'
       ? [`--config=${join(folder, 'programs/docs/vitest.config.mjs')}`, '--root=.']
       : [`--environment=${environment}`]),
   ]
-  return readJSON(world, timers, [vitest, 'run', 'vitest.test.mjs', ...flags], output)
+  return readJSON(world, timers, args, output)
 }
 
 async function runNodeTest(world, timers) {
@@ -83,6 +91,28 @@ async function runNodeTest(world, timers) {
 }
 
 const notRun = { error: 'it was not run' }
+
+/** The tests of an environment of the engine, which have their own engine: they ask no service. */
+async function addEngine(step, world, argumentsOf) {
+  const { folder } = world
+  const output = join(folder, 'engine.json')
+  let results = []
+  let failure
+  try {
+    const inEngine = { ...world, programs: 'engine' }
+    results = await readJSON(inEngine, 'real', argumentsOf(folder, output), output)
+  } catch (error) {
+    failure = error
+  }
+  for (const what of ['options', 'request', 'fake timers']) {
+    const { ms, error } = results.find(({ name }) => name === `engine: ${what}`) ?? notRun
+    async function task() {
+      if (failure !== undefined) throw failure
+      if (error !== undefined) throw new Error(error)
+    }
+    await step(`@sluice/engine: ${what}`, task, { ms })
+  }
+}
 
 /** The steps of a run with real timers, and of one with all of them faked. */
 async function add(step, name, run) {
@@ -111,10 +141,14 @@ export const hosts = {
   async jest(world, step) {
     for (const environment of ['node', 'jsdom'])
       await add(step, environment, timers => runJest(world, environment, timers))
+    await addEngine(step, world, (folder, output) =>
+      jestArguments(folder, 'jest.config.cjs', output),
+    )
   },
   async vitest(world, step) {
     for (const environment of ['node', 'jsdom', 'happy-dom'])
       await add(step, environment, timers => runVitest(world, environment, timers))
+    await addEngine(step, world, vitestArguments)
   },
   async 'node-test'(world, step) {
     await add(step, 'node', timers => runNodeTest(world, timers))

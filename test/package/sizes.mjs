@@ -40,6 +40,8 @@ export const budgets = {
   'sluice/testing': 60_000,
   'sluice/internal': 57000,
   '@sluice/engine': 26000,
+  '@sluice/engine/jest': 18000,
+  '@sluice/engine/vitest': 18000,
   '@sluice/confidential-http': 33000,
   '@sluice/confidential-http/vault': 27000,
   '@sluice/nats': 16700,

@@ -138,6 +138,7 @@ const peers = [
   ['dist/cjs/', "'@nats-io/"],
   ['dist/cjs/plugins/opentelemetry/index.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
+  ['dist/cjs/jest.d.ts', "'jest-environment-node'"],
 ]
 
 /** What the entry for our packages alone leads to: they run on Node. */

@@ -57,6 +57,7 @@ export const addServeCommand: AddCommand = defineCommand({
       ...given({ replay, feeds: feeds?.split(',').map(id => id.trim()) }),
       intervalMs: interval,
       retain: 3600,
+      keepAlive: true,
     })
     if (signersOut !== undefined)
       await writeFile(signersOut, `${JSON.stringify(engine.network)}\n`).catch((cause: unknown) => {
@@ -106,7 +107,12 @@ export const addReplayCommand: AddCommand = defineCommand({
     const reports: Required<RecordedReport>[] = []
     await readRecorded(files, io, report => reports.push(report))
     const { startDataEngine } = await import('@sluice/engine')
-    await using engine = await startDataEngine({ ...others, replay: reports, intervalMs: 0 })
+    await using engine = await startDataEngine({
+      ...others,
+      replay: reports,
+      intervalMs: 0,
+      keepAlive: true,
+    })
     describeEngine(engine, io)
     try {
       if (waits) while (engine.connections === 0) await wait(LOOK, undefined, { signal })

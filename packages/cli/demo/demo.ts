@@ -39,7 +39,9 @@ export async function demo(options: DemoOptions): Promise<number> {
   const { signal } = io
   const say = (text = ''): void => print(io, text)
   const engine =
-    service.credentials === undefined ? await startDataEngine({ origins: 2 }) : undefined
+    service.credentials === undefined
+      ? await startDataEngine({ origins: 2, keepAlive: true })
+      : undefined
   const config = engine ?? configOf(service)
   const { apiKey, userSecret, endpoint, wsEndpoint } = config
   const haMode = engine !== undefined || service.network === 'mainnet' || wsEndpoint.includes(',')

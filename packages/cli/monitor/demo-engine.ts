@@ -43,7 +43,12 @@ export interface DemoEngine {
 
 /** Starts an engine with four origins, and a sequence of faults that repeats every minute. */
 export async function startDemoEngine(): Promise<DemoEngine> {
-  const engine = await startDataEngine({ feeds: demoFeeds(), origins: 4, retain: 600 })
+  const engine = await startDataEngine({
+    feeds: demoFeeds(),
+    origins: 4,
+    retain: 600,
+    keepAlive: true,
+  })
   const delays = setInterval(() => varyDelays(engine), 500)
   const life = new AbortController()
   const quiet = publishQuiet(engine)

@@ -284,7 +284,7 @@ test('a port that is taken from the beginning is an error at once', async () => 
 test('close ends within a second, whatever is going on, and leaves no timer', async () => {
   const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
   const before = timers()
-  const engine = await quiet({ intervalMs: 5, runAhead: true })
+  const engine = await quiet({ intervalMs: 5, runAhead: true, keepAlive: true })
   const stream = await openStream(engine, path)
   engine.fail({ status: 500, delayMs: 60_000 })
   const delayed = send(engine, '/api/v1/feeds')

@@ -18,8 +18,12 @@ afterEach(() => {
   for (const { socket } of open.splice(0)) socket.terminate()
 })
 
+/** It keeps the process alive, so that its servers, sockets and timers can be counted. */
 export const quiet = (options: DataEngineOptions = {}): Promise<DataEngine> =>
-  startDataEngine({ feeds: [ethUsd], intervalMs: 0, history: 0, origins: 2, ...options })
+  startDataEngine({
+    ...{ feeds: [ethUsd], intervalMs: 0, history: 0, origins: 2, keepAlive: true },
+    ...options,
+  })
 
 export const count = (kind: string): number =>
   process.getActiveResourcesInfo().filter(name => name.startsWith(kind)).length

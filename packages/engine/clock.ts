@@ -1,0 +1,132 @@
+import timers from 'node:timers/promises'
+import { ValidationError } from 'sluice/core'
+
+/**
+ * Where an engine gets the time and its timers from. `globalThis` is one. The engine looks up each
+ * member when it uses it, so it follows the fake timers that a test installs.
+ */
+export interface Clock {
+  /** Tells the time. */
+  readonly Date: {
+    /** The time, in ms since 1970. */
+    now(): number
+  }
+  /** Calls `run` after `ms` milliseconds. Returns a timer. */
+  setTimeout(run: () => void, ms: number): unknown
+  /** Cancels a timer. */
+  clearTimeout(timer: unknown): void
+}
+
+// These stay real. They are read here, because the fake timers of node:test replace the functions
+// of that module.
+/** Resolves after the sockets had a turn. */
+export const nextTurn: () => Promise<void> = timers.setImmediate
+/** Resolves after `ms` real milliseconds. */
+export const sleep: (ms: number) => Promise<void> = timers.setTimeout
+
+interface ManualTimer {
+  readonly at: number
+  readonly run: () => void
+}
+
+/** A clock that stands still until it is advanced. */
+class ManualClock implements Clock {
+  readonly Date: Clock['Date'] = { now: () => this.#now }
+  readonly #timers = new Set<ManualTimer>()
+  #now: number
+  /** Settles when the advances so far have ended. */
+  #advanced: Promise<void> = Promise.resolve()
+
+  constructor(now: number) {
+    this.#now = now
+  }
+
+  /** Treats milliseconds as Node does: the delay is whole and at least 1. */
+  setTimeout(run: () => void, ms: number): ManualTimer {
+    const timer = { at: this.#now + Math.max(1, Math.trunc(ms)), run }
+    this.#timers.add(timer)
+    return timer
+  }
+
+  clearTimeout(timer: ManualTimer): void {
+    this.#timers.delete(timer)
+  }
+
+  /**
+   * Moves the clock to the time of each due timer, and at last to `ms` from now. `settle` is
+   * awaited after each timer. Several calls run one after the other.
+   */
+  advance(ms: number, settle: () => Promise<void>): Promise<void> {
+    const advanced = this.#advanced.then(() => this.#advanceTo(this.#now + ms, settle))
+    this.#advanced = advanced.catch(() => {})
+    return advanced
+  }
+
+  async #advanceTo(end: number, settle: () => Promise<void>): Promise<void> {
+    for (let due = this.#next(end); due !== undefined; due = this.#next(end)) {
+      this.#now = due.at
+      this.#timers.delete(due)
+      due.run()
+      await settle()
+    }
+    this.#now = end
+  }
+
+  /** The first timer that is due by `end`. Timers of the same time are due in their order. */
+  #next(end: number): ManualTimer | undefined {
+    let first: ManualTimer | undefined
+    for (const timer of this.#timers)
+      if (timer.at <= end && (first === undefined || timer.at < first.at)) first = timer
+    return first
+  }
+}
+
+/** What an engine's time depends on. */
+interface ClockSettings {
+  readonly clock: Clock | 'manual'
+  /** Tells the time in place of the clock. */
+  readonly now: (() => number) | undefined
+  /** Whether a pending timer keeps the process alive. */
+  readonly keepAlive: boolean
+}
+
+/** The time and the timers of an engine. */
+export class EngineClock {
+  /** The time, in ms since 1970. */
+  readonly now: () => number
+  readonly #clock: Clock
+  readonly #keepAlive: boolean
+
+  constructor({ clock, now, keepAlive }: ClockSettings) {
+    const used = clock === 'manual' ? new ManualClock(now?.() ?? Date.now()) : clock
+    const isOwn = now === undefined || clock === 'manual'
+    this.#clock = used
+    this.#keepAlive = keepAlive
+    this.now = isOwn ? () => used.Date.now() : now
+  }
+
+  /**
+   * Identifies the timers that are in use. It changes when a test installs or removes fake timers.
+   */
+  get timers(): unknown {
+    return this.#clock.setTimeout
+  }
+
+  /** Calls `run` after `ms` milliseconds. The returned function cancels the call. */
+  after(ms: number, run: () => void): () => void {
+    const clock = this.#clock
+    // Fake timers can't cancel a real timer, nor real timers a fake one.
+    const clear = clock.clearTimeout
+    const timer = clock.setTimeout(run, ms) as { unref?(): void } | undefined
+    if (!this.#keepAlive) timer?.unref?.()
+    return () => clear.call(clock, timer)
+  }
+
+  /** Advances a manual clock. `settle` is awaited after each of its timers. */
+  advance(ms: number, settle: () => Promise<void>): Promise<void> {
+    if (this.#clock instanceof ManualClock) return this.#clock.advance(ms, settle)
+    throw new ValidationError(
+      "advance: the engine's clock advances by itself; start the engine with clock: 'manual'",
+    )
+  }
+}
