@@ -6,7 +6,7 @@ export const FUNCTION: unique symbol = Symbol('a function')
 /** A deep copy of an object, made to be compared. */
 class Copy {
   readonly kind: string
-  readonly fields = new Map<string, unknown>()
+  readonly fields: Map<string, unknown> = new Map()
 
   constructor(kind: string) {
     this.kind = kind
