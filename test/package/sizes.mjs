@@ -37,7 +37,7 @@ export const budgets = {
   'sluice/report': 9400,
   'sluice/stores': 4100,
   'sluice/tdh2': 8000,
-  'sluice/testing': 60_000,
+  'sluice/testing': 84_000,
   'sluice/internal': 57000,
   '@sluice/engine': 26000,
   '@sluice/engine/jest': 18000,
