@@ -62,9 +62,15 @@ const shapes: Readonly<Record<number, string>> = {
   14: 'pppnnnsmpdp',
 }
 
-/** A price of 72 bits with 18 decimals. It changes from second to second. */
-const priceAt = (seconds: number): bigint =>
-  3_214_581_200_000_000_000_000n + BigInt(Math.floor(seconds) % 1000) * 1_000_000_000_000_000n
+/**
+ * A price of 72 bits with 18 decimals. It changes from second to second, and is a tenth higher in
+ * each seventh second.
+ */
+function priceAt(seconds: number): bigint {
+  const second = Math.floor(seconds)
+  const price = 3_214_581_200_000_000_000_000n + BigInt(second % 1000) * 1_000_000_000_000_000n
+  return second % 7 === 0 ? price + price / 10n : price
+}
 
 const values: Readonly<Record<string, (seconds: number) => bigint>> = {
   p: priceAt,

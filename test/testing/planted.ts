@@ -176,6 +176,21 @@ export const plantedFaults: readonly PlantedFault[] = [
     rule: 'repeat',
   },
   {
+    file: 'bearer-auth.ts',
+    what: 'it gives a request up after five seconds, and lets it go on',
+    change: [
+      'return next(call)',
+      'return Promise.race([next(call), abortable(new Promise<never>((_, reject) => { const timer = setTimeout(() => reject(new Error("late")), 5000); call.signal.addEventListener("abort", () => clearTimeout(timer)) }), call.signal)])',
+    ],
+    rule: 'abort',
+  },
+  {
+    file: 'verify/stream-stage.ts',
+    what: 'an injected report is not waited for',
+    change: ['this.#scope.waitUntil(deferred.promise, report)', 'deferred.promise.catch(() => 0)'],
+    rule: 'wait',
+  },
+  {
     file: 'hmac-auth/index.ts',
     what: 'it sends again by itself after a rejection',
     change: ['throw corrected(error)', 'return next(call)'],

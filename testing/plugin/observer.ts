@@ -77,6 +77,10 @@ export class Observer {
   readonly lanes: Lane[] = []
   /** Calls that have passed `above`, and whether they have settled. */
   readonly calls: { readonly call: Call; isSettled: boolean }[] = []
+  /** Injected reports whose `inject` has resolved. */
+  readonly injected: Set<Report> = new Set()
+  /** The attempts of requests that are under way. */
+  readonly #running = new Set<Call>()
   /** Whether the next report that leaves meets an error of the plugin above. */
   throwsAbove = false
   /** What the plugin below throws in place of an attempt; undefined for nothing. */
@@ -177,6 +181,9 @@ export class Observer {
       return reply
     } finally {
       entry.isSettled = true
+      for (const attempt of this.#running)
+        if (attempt.scope === call.scope && !attempt.signal.aborted)
+          this.#findings.add('abort', `${call.operation} ended, and its request went on`)
     }
   }
 
@@ -196,7 +203,9 @@ export class Observer {
       `an attempt of ${call.operation} was sent after its signal had aborted`,
     )
     if (this.throwsBelow !== undefined) throw this.throwsBelow()
-    return next(call)
+    if (call.kind === 'stream') return next(call)
+    this.#running.add(call)
+    return next(call).finally(() => this.#running.delete(call))
   }
 
   #watchEntering(next: Sink, scope: StreamScope | RequestScope): Sink {
@@ -265,6 +274,11 @@ export class Observer {
       may('delay') || !passage.isReturned,
       'delay',
       `it passed on ${name} after its report hook had returned`,
+    )
+    check(
+      !this.injected.has(report),
+      'wait',
+      `inject had resolved before it passed on ${name}: give the promise to scope.waitUntil`,
     )
     const before = newest.get(report.feedID) ?? -1
     check(

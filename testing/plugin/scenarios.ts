@@ -280,9 +280,14 @@ const steps: readonly {
       const { observationsTimestamp: since } = world.report(feedID, 40)
       world.begin(
         'the injection of backfilled reports',
-        scope.client
-          .fetchPage(feedID, since, 5, scope.signal)
-          .then(page => Promise.all(page.map(report => scope.inject(report)))),
+        scope.client.fetchPage(feedID, since, 5, scope.signal).then(page =>
+          Promise.all(
+            page.map(async report => {
+              await scope.inject(report)
+              member.observer.injected.add(report)
+            }),
+          ),
+        ),
       )
       await world.time.pass(500)
     },
