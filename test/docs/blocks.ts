@@ -77,6 +77,8 @@ export function programOf({ code }: Block): string {
     const stored = body.includes('createVault(') ? '' : vault
     return `${head}\n${api}${stored}\n${closed}\nawait docsAPI.close()\nprocess.exit(0)\n`
   }
+  // While the kit runs, the timers of the process are virtual: an engine would stand still.
+  if (code.includes("from 'sluice/testing'")) return `${head}\n${body}\n`
   const real = realURLs.reduce((text, [url, local]) => text.replace(url, local), body)
   const constants = Object.entries(given)
     .filter(([name]) => new RegExp(`\\b${name}\\b`).test(real) && !declares(real, name))
