@@ -52,7 +52,7 @@ function watchSignal(signal: AbortSignal): { listeners: number } {
   return counter
 }
 
-/** Resolves when everything has happened that waits for no timer. */
+/** The ids of the origins in the scenario with two origins. */
 export const sampleOrigins = ['001', '002'] as const
 
 /**
