@@ -85,7 +85,7 @@ describe('a stream that can not verify as fast as reports come', () => {
         for (const feed of service.feeds) service.publish(feed, { observed: past + time })
         await pause(40)
       }
-      await until(() => statuses.length > 0)
+      await until(() => statuses.length > 0, 30_000)
       const behind = verificationOf(stream)
       expect(behind).toMatchObject({ curveLibrary: 'noble', threads: workers, f: 5 })
       expect(behind.waiting).toBeGreaterThan(20)
