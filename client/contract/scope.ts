@@ -76,8 +76,8 @@ export interface StreamScope extends ScopeFacts {
    */
   inject(report: Report): Promise<void>
   /**
-   * For a stage that passes a `backfill` report on later. `inject` settles after `work`, and
-   * rejects if `work` rejects.
+   * For a stage that passes a report on later. If the report was injected, `inject` settles after
+   * `work`, and rejects if `work` rejects. Otherwise the stream emits `error` if `work` rejects.
    */
   waitUntil(work: Promise<unknown>, report: Report): void
 }

@@ -406,8 +406,13 @@ export class RunningStream<Data> implements BacklogOwner {
       },
       inject: report => this.#inject(report),
       waitUntil: (work, report) => {
-        work.catch(() => undefined)
-        this.#injected.get(report)?.push(work)
+        const works = this.#injected.get(report)
+        if (works === undefined) work.catch(thrown => this.#emitError(thrown))
+        else {
+          // `inject` awaits one after the other.
+          work.catch(() => undefined)
+          works.push(work)
+        }
       },
     }
     return scope
@@ -423,15 +428,20 @@ export class RunningStream<Data> implements BacklogOwner {
       this.#cursors?.lower(feedID, time)
   }
 
+  /** A stage threw for a report. The stream goes on with the next report. */
+  #emitError(thrown: unknown): void {
+    const error = asError(thrown)
+    this.#log.error?.(error.message)
+    this.#events.emit('error', error)
+  }
+
   async #inject(report: Report): Promise<void> {
     const works: Promise<unknown>[] = []
     this.#injected.set(report, works)
     try {
       this.#sink(report)
     } catch (thrown) {
-      const error = asError(thrown)
-      this.#log.error?.(error.message)
-      this.#events.emit('error', error)
+      this.#emitError(thrown)
     }
     // A stage may pass the report on to another stage that registers more work.
     for (let work = works.shift(); work !== undefined; work = works.shift()) await work

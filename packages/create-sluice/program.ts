@@ -163,7 +163,7 @@ async function create(given: Arguments, io: IO, home: string): Promise<number> {
   const files = writeProject({ ...target, kind, home, version, tarballs: tarballs || undefined })
   const place = relative(io.cwd, target.folder)
   const shown = /\s/.test(place) ? `"${place}"` : place
-  io.stdout.write(`${target.name}: ${files.length} files\n`)
+  io.stdout.write(`wrote ${target.name}: ${files.length} files\n`)
   const isInstalled = install && (await installDependencies(target.folder, io.env))
   const steps = [
     ...(place === '' ? [] : [`cd ${shown}`]),

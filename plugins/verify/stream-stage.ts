@@ -72,7 +72,7 @@ export class StreamStage {
     this.#options = options
     this.#observations = new Observations(scope, options.isDeduplicated)
     this.#gaps = createOverflowGaps(gap => scope.events.emit('gap', gap))
-    scope.events.on('ending', this.#gaps.flushAll)
+    scope.events.on('ending', () => this.#announceWaiting())
     scope.defer(() => this.#end())
   }
 
@@ -306,6 +306,23 @@ export class StreamStage {
       this.#cause = undefined
     }
     if (waiting === 0 && this.#cause === undefined) this.#stopLooking()
+  }
+
+  /**
+   * Called when the stream is about to fail. Passes on the reports that are verified, and announces
+   * a gap for the others.
+   */
+  #announceWaiting(): void {
+    for (const queue of this.#queues.values())
+      for (const slot of queue) {
+        if (slot.state === 'ready') this.#pass(slot)
+        else if (slot.state === 'waiting' && slot.report.source === 'live')
+          this.#gaps.add(slot.report)
+      }
+    this.#queues.clear()
+    this.#checked.clear()
+    this.#waiting = 0
+    this.#gaps.flushAll()
   }
 
   #stopLooking(): void {

@@ -82,7 +82,8 @@ describe('with a name and a kind nothing is asked', () => {
     expect(name).toBe(`my-${kind}`)
     const wanted = ['@types/node', 'sluice', 'typescript']
     const all = { ...dependencies, ...devDependencies }
-    expect(Object.keys(all).sort()).toEqual(kind === 'app' ? ['@sluice/engine', ...wanted] : wanted)
+    const hasEngine = kind === 'app' || kind === 'plugin'
+    expect(Object.keys(all).sort()).toEqual(hasEngine ? ['@sluice/engine', ...wanted] : wanted)
     expect(all).toMatchObject({
       sluice: manifest.version,
       // What it is compiled with here.
@@ -198,7 +199,7 @@ describe('nothing is overwritten', () => {
     const cwd = join(newFolder(), 'here')
     mkdirSync(cwd)
     const { code, out } = await create(['.', '--kind', 'plugin', '--no-install'], { cwd })
-    expect([code, out]).toEqual([0, 'here: 7 files\n\n  npm install\n  npm test\n'])
+    expect([code, out]).toEqual([0, 'wrote here: 7 files\n\n  npm install\n  npm test\n'])
     expect(readJSON(cwd, 'package.json').name).toBe('here')
   })
 })
@@ -255,7 +256,7 @@ process.exitCode = ${exitCode}`,
     const outer = { npm_config_local_prefix: '/outer', npm_package_name: 'outer', KEPT: 'kept' }
     const env = { ...fakeNpm(0), ...outer, npm_config_cache: '/cache' }
     const { code, out, cwd } = await create(['mine', '--kind', 'plugin'], { env })
-    expect([code, out]).toEqual([0, 'mine: 7 files\n\n  cd mine\n  npm test\n'])
+    expect([code, out]).toEqual([0, 'wrote mine: 7 files\n\n  cd mine\n  npm test\n'])
     const given = readJSON(cwd, 'mine', 'given.json')
     expect(given.args).toEqual(['install'])
     expect(given.env).toMatchObject({ KEPT: 'kept', npm_config_cache: '/cache' })

@@ -64,9 +64,28 @@ describe('verify in the stack of a stream', () => {
       expect(stream.gaps).toEqual([])
       if (isEnding) stream.emitEnding()
       else jest.advanceTimersByTime(5000)
-      expect(stream.gaps).toEqual([{ feedID: feedA, from: 5, to: 6, cause: 'overflow' }])
+      const dropped = { feedID: feedA, from: 5, to: 6, cause: 'overflow' }
+      const waiting = { feedID: feedA, from: 1, to: 4, cause: 'overflow' }
+      expect(stream.gaps).toEqual(isEnding ? [dropped, waiting] : [dropped])
     }
     jest.useRealTimers()
+  })
+
+  test('passes on what is verified when the stream ends, and announces what still waits', () => {
+    const { sink, settle, stream, delivered } = stack()
+    const [one, two, three] = [report(1), report(2), report(3)]
+    const other = report(7, { feedID: feedB })
+    for (const each of [one, two, three, other]) sink(each)
+    settle(two)
+    stream.emitEnding()
+    expect(delivered).toEqual([two])
+    expect(stream.gaps).toEqual([
+      { feedID: feedA, from: 1, to: 1, cause: 'overflow' },
+      { feedID: feedA, from: 3, to: 3, cause: 'overflow' },
+      { feedID: feedB, from: 7, to: 7, cause: 'overflow' },
+    ])
+    settle(three)
+    expect(delivered).toEqual([two])
   })
 
   test('drops nothing where every connection can be paused', () => {
