@@ -52,6 +52,11 @@ export class Findings {
     if (!this.#faults.has(rule)) this.#faults.set(rule, { rule, message, where: this.where })
   }
 
+  /** Whether a rule was broken. */
+  has(rule: string): boolean {
+    return this.#faults.has(rule)
+  }
+
   /** Adds a fault unless the condition is true. */
   check(condition: boolean, rule: string, message: string): void {
     if (!condition) this.add(rule, message)

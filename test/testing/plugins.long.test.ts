@@ -32,6 +32,12 @@ const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] 
   ['prometheus', () => prometheus({ register: new Registry() })],
   ['dedup', () => dedup(), { may: ['drop'] }],
   ['continuity', () => continuity(), { may: ['add', 'delay', 'reorder'] }],
+  [
+    'continuity in sorted order',
+    () => continuity({ order: 'sorted' }),
+    { may: ['add', 'delay', 'reorder'] },
+  ],
+  ['continuity of the newest', () => continuity({ order: 'newest' }), { may: ['add', 'drop'] }],
   ['ha-discovery', () => haDiscovery(), { may: ['repeat'] }],
   ['verify', () => verify({ signers: sampleSigners }), { may: ['delay', 'drop'], signed: true }],
 ]

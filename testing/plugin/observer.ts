@@ -38,6 +38,8 @@ interface Passage {
   left: number
   /** Whether the plugin's `report` hook has returned. */
   isReturned: boolean
+  /** Whether the feed was unsubscribed since, so that the report need not leave. */
+  isUnwanted: boolean
 }
 
 /** The reports of one stream or request on their way through the plugin. */
@@ -152,10 +154,13 @@ export class Observer {
     }
   }
 
-  /** The reports that have entered the plugin and have not left it. */
-  get missing(): readonly Report[] {
-    return this.lanes.flatMap(lane =>
-      [...lane.passages.values()].filter(({ left }) => left === 0).map(({ report }) => report),
+  /** The reports that have entered the plugin and have not left it, of some lanes. */
+  missing(lanes: readonly Lane[] = this.lanes): readonly Report[] {
+    const mayWait = this.#may.has('delay')
+    return lanes.flatMap(({ passages }) =>
+      [...passages.values()]
+        .filter(({ left, isUnwanted }) => left === 0 && !(mayWait && isUnwanted))
+        .map(({ report }) => report),
     )
   }
 
@@ -169,6 +174,12 @@ export class Observer {
     if (known !== undefined) return known
     const lane: Lane = { scope, passages: new Map(), newest: new Map(), left: [] }
     this.lanes.push(lane)
+    if (scope.kind === 'stream')
+      scope.events.on('status', status => {
+        if (status.type !== 'unsubscribed') return
+        for (const passage of lane.passages.values())
+          passage.isUnwanted ||= status.feedIDs.includes(passage.report.feedID)
+      })
     return lane
   }
 
@@ -217,6 +228,7 @@ export class Observer {
         fields: fieldsOf(report),
         left: 0,
         isReturned: false,
+        isUnwanted: false,
       }
       lane.passages.set(report, passage)
       try {
