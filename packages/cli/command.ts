@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 import { ValidationError } from 'sluice/core'
-import type { IO } from './io.js'
+import { type IO, noteStop } from './io.js'
 import { type Kind, readValue, type ValueOfKind, wordOf } from './values.js'
 
 /**
@@ -92,6 +92,11 @@ export function defineCommand<
   readonly examples: readonly string[]
   /** The text that the help shows below the options. */
   readonly after?: string
+  /**
+   * True for a command that runs until the user stops it: then the stop is its normal end. A
+   * function decides by the options.
+   */
+  readonly runsUntilStopped?: true | ((options: Values<Options>) => boolean)
   readonly run: (options: Values<Options>, io: IO, args: ValuesOfArguments<Arguments>) => unknown
 }): AddCommand {
   return function addCommand(parent, io) {
@@ -113,7 +118,12 @@ export function defineCommand<
       for (const [name, { needs = [] }] of options)
         if (isGiven(command, name)) checkNeeds(command, name, needs)
       const args = command.registeredArguments.map((argument, at) => [argument.name(), given[at]])
-      await spec.run(command.opts(), io, Object.fromEntries(args))
+      const { runsUntilStopped = () => false } = spec
+      try {
+        await spec.run(command.opts(), io, Object.fromEntries(args))
+      } finally {
+        if (runsUntilStopped !== true && !runsUntilStopped(command.opts())) noteStop(io)
+      }
     })
   }
 }

@@ -10,6 +10,17 @@ export type Output = Writable & {
   readonly rows?: number
 }
 
+/** Why a command has to end early. */
+export class StopReason extends Error {
+  /** The signal that the process got; `EPIPE` if the reader of its output closed the pipe. */
+  readonly signal: 'SIGINT' | 'SIGTERM' | 'EPIPE'
+
+  constructor(signal: StopReason['signal']) {
+    super(signal === 'EPIPE' ? 'the reader of the output closed the pipe' : `stopped by ${signal}`)
+    this.signal = signal
+  }
+}
+
 /** The input, outputs and environment of a command. Tests provide their own object. */
 export interface IO {
   readonly stdin: Readable & { readonly isTTY?: boolean }
@@ -19,7 +30,10 @@ export interface IO {
   readonly stderr: Output
   /** The environment variables; `--env-file` adds some. */
   readonly env: Record<string, string | undefined>
-  /** Aborts when the user stops the command, or when the reader of its output closes the pipe. */
+  /**
+   * Aborts when the user stops the command, or when the reader of its output closes the pipe. The
+   * reason is a StopReason.
+   */
   readonly signal: AbortSignal
   /** The exit code of the command, unless it throws. */
   exitCode: number
@@ -57,17 +71,31 @@ export function stopped({ signal }: IO): Promise<void> {
   return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
+/**
+ * Says that a command was stopped before it was done, and sets its exit code to 128 and the number
+ * of the signal, as shells do. A command whose reader closed the pipe, such as `head`, is done.
+ */
+export function noteStop(io: IO): void {
+  if (!io.signal.aborted) return
+  const { reason } = io.signal
+  const signal = reason instanceof StopReason ? reason.signal : 'SIGINT'
+  if (signal === 'EPIPE') return
+  io.exitCode = signal === 'SIGINT' ? 130 : 143
+  warn(io, `stopped by ${signal} before it was done`)
+}
+
 /** The input, outputs and environment of this process. */
 export function processIO(): IO {
   const { stdout, stderr, env } = process
   const stop = new AbortController()
   // A second signal ends the process at once.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => stop.abort(new StopReason(signal)))
   for (const stream of [stdout, stderr])
     stream.on('error', error => {
       const code = codeOf(error)
       // The reader has closed the pipe, as `head` does.
-      if (code === 'EPIPE') return stop.abort()
+      if (code === 'EPIPE') return stop.abort(new StopReason('EPIPE'))
       if (stream === stdout) stderr.write(`sluice: standard output can’t be written: ${code}\n`)
       // Ends at once, before cursors are saved past reports that nobody received.
       process.exit(1)

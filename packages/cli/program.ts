@@ -100,4 +100,4 @@ Examples:
   $ sluice vault put API_KEY --host api.example.com < key.txt
 
 Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network, the service or the log, 5 for an invalid
-report, 1 for any other error.`
+report or unreadable input, 130 or 143 when stopped before it was done, 1 for any other error.`

@@ -5,6 +5,7 @@ import { findService, serviceOptions } from '../service/service.js'
 /** Adds `demo`. */
 export const addDemoCommand: AddCommand = defineCommand({
   name: 'demo',
+  runsUntilStopped: ({ watch }) => watch === true,
   help: 'stream signed reports from a local data engine, or with credentials from the service; then make a confidential request',
   options: {
     ...serviceOptions,

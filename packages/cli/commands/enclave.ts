@@ -24,6 +24,7 @@ export const addKeygenCommand: AddCommand = defineCommand({
 /** Adds `enclave`. */
 export const addEnclaveCommand: AddCommand = defineCommand({
   name: 'enclave',
+  runsUntilStopped: true,
   help: 'run an enclave for remote callers, with a vault of this machine',
   options: {
     key: { is: 'file', help: 'the file of its secret key, made by keygen', required: true },

@@ -88,13 +88,11 @@ export const addHistoryCommand: AddCommand = defineCommand({
       }
     } catch (thrown) {
       if (!signal.aborted) throw thrown
-      // The user stopped the command, so the output is incomplete.
-      io.exitCode = 1
     } finally {
       progress.end()
       await file?.close()
     }
-    const hint = io.exitCode === 1 && !parquet ? '; --resume continues it' : ''
+    const hint = signal.aborted && !parquet ? '; --resume continues it' : ''
     if (out !== undefined) warn(io, `${count(written, 'report')} written to ${out}${hint}`)
   },
 })

@@ -8,6 +8,7 @@ import { signerOptions } from '../service/signers.js'
 /** Adds `monitor`. */
 export const addMonitorCommand: AddCommand = defineCommand({
   name: 'monitor',
+  runsUntilStopped: true,
   help: 'show a stream on a page: feeds, origins, gaps, latency and the stack',
   arguments: { '[feeds...]': `${feedText}; without any, all that may be read` },
   options: {

@@ -15,6 +15,7 @@ import { feedTime, timeText } from '../values.js'
 /** Adds `record`. */
 export const addRecordCommand: AddCommand = defineCommand({
   name: 'record',
+  runsUntilStopped: true,
   help: 'stream feeds into files that rotate; continues where it ended, however it ended',
   arguments: { '<feeds...>': feedsText },
   options: {

@@ -23,6 +23,7 @@ const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 /** Adds `sluice relay`. The command runs a relay, a gateway or both until the user stops it. */
 export const addRelayCommand: AddCommand = defineCommand({
   name: 'relay',
+  runsUntilStopped: true,
   help: 'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
   options: {
     ...logOptions,

@@ -10,6 +10,7 @@ import { standardError } from '../output/log.js'
 /** Adds `vault holder`. */
 export const addHolderCommand: AddCommand = defineCommand({
   name: 'holder',
+  runsUntilStopped: true,
   help: 'run a holder of a vault: a process with a share of the key',
   options: {
     dir: { is: 'dir', help: "the holder's own directory; made if it is not there", required: true },

@@ -73,13 +73,7 @@ export async function* fileChunks(
 export async function* stdinChunks(io: IO, what: string): AsyncGenerator<Uint8Array> {
   const { stdin, signal } = io
   if (stdin.isTTY) throw new ValidationError(`${what} from standard input: pipe it in`)
-  try {
-    yield* addAbortSignal(signal, stdin) as AsyncIterable<Uint8Array>
-  } catch (error) {
-    // The user stopped the command and needs no message, but a script must see a failure.
-    if (signal.aborted) io.exitCode = 1
-    throw error
-  }
+  yield* addAbortSignal(signal, stdin) as AsyncIterable<Uint8Array>
 }
 
 /** Reads all of standard input. Throws if it has more than `maxBytes` bytes. */

@@ -1,4 +1,4 @@
-import { ValidationError } from 'sluice/core'
+import { isStreamsError, ValidationError } from 'sluice/core'
 import { isFeedID, ReportDecodingError } from 'sluice/report'
 import { type IO, warn } from '../io.js'
 import { createProgress } from '../output/progress.js'
@@ -19,6 +19,8 @@ export const reportsText =
 
 const what = 'the report'
 const digits = /^(?:0x)?([0-9a-f]+)$/i
+/** The exit code of a command whose input has a part that it could not read. */
+const UNREADABLE = 5
 /** Matches a report without `0x`. It has more digits than any file name has characters. */
 const bareDigits = /^[0-9a-f]{256,}$/i
 /** The most characters of a JSON value that spans several lines. */
@@ -28,6 +30,8 @@ const MAX_VALUE = 67_108_864
 export interface ReadOptions {
   /** Allows input without reports. */
   readonly mayBeEmpty?: boolean
+  /** Leaves the exit code alone if a part can't be read, as after a crash. */
+  readonly mayBeCut?: boolean
   /**
    * True if the command prints results only after all reports are read. Until then, a terminal
    * shows just the progress bar.
@@ -36,7 +40,9 @@ export interface ReadOptions {
 }
 
 /**
- * Reads one report or many. The input is the argument itself, a file, compressed or not, or
+ * Reads one report or many. A part that can't be read, such as the last line of a file whose writer
+ * was killed, is named on standard error and left out, and the exit code becomes 5. Throws if the
+ * input has no report at all. The input is the argument itself, a file, compressed or not, or
  * standard input (`-`). It holds hexadecimal digits, with or without `0x`, or JSON. A JSON value
  * may span several lines, and may be a report, a list or a page of reports.
  */
@@ -61,27 +67,45 @@ export async function* readReports(
 async function* readInput(
   given: string,
   io: IO,
-  { isRead }: ReadOptions,
+  { isRead, mayBeCut }: ReadOptions,
 ): AsyncGenerator<GivenReport> {
   const place = given === '-' ? '' : ` of ${given}`
   let isCut = false
+  let count = 0
+  /** Says that a part of the input is left out. */
+  function leaveOut(text: string): void {
+    warn(io, text)
+    if (io.exitCode === 0 && !mayBeCut) io.exitCode = UNREADABLE
+  }
   const progress = createProgress(io, isRead)
   const chunks = chunksOf(given, io, share => progress.update(share, () => given))
   const bytes = decompress(given === '-' ? 'standard input' : given, chunks, () => {
     isCut = true
-    warn(io, `${given} ends in the middle of its compressed data`)
+    leaveOut(`${given} ends in the middle of its compressed data: the reports after it are missing`)
   })
-  let rest: string
   try {
-    rest = yield* parseReports(linesOf(what, bytes), place)
+    for await (const { value, line, from } of valuesIn(linesOf(what, bytes))) {
+      const lines = line === from ? `line ${line}` : `lines ${from} to ${line}`
+      try {
+        if (value === undefined)
+          throw new ValidationError(
+            `${what} on ${lines}${place} must be hexadecimal digits or JSON`,
+          )
+        for (const report of reportsIn(value, `${lines}${place}`)) {
+          count++
+          yield report
+        }
+      } catch (thrown) {
+        // The line that the cut leaves is named already. An input that begins with something else
+        // is no file of reports.
+        if (isCut && value === undefined) continue
+        if (count === 0 || !isStreamsError(thrown, 'VALIDATION')) throw thrown
+        leaveOut(`${thrown.message}: left out`)
+      }
+    }
   } finally {
     progress.end()
   }
-  if (rest === '' || isCut) return
-  const value = parse(rest)
-  if (value === undefined)
-    throw new ValidationError(`${what}${place} must be JSON or hexadecimal digits`)
-  yield* reportsIn(value, 'the last line')
 }
 
 /** Where the signed feed id begins in the text of a report. */
@@ -108,34 +132,48 @@ function chunksOf(
   return fileChunks(what, given, onShare)
 }
 
-/** Yields the reports in the lines. Returns the text of the last JSON value if it is incomplete. */
-async function* parseReports(
-  lines: AsyncIterable<string>,
-  place: string,
-): AsyncGenerator<GivenReport, string> {
-  let number = 0
-  /** The lines read so far of a JSON value that spans several. */
+/** A JSON value or the digits of a report, and the lines that it was on. */
+interface ValueOnLines {
+  /** Undefined if the lines are neither JSON nor digits. */
+  readonly value: unknown
+  readonly from: number
+  readonly line: number
+}
+
+/** Yields the values in the lines. A value of JSON may span several lines. */
+async function* valuesIn(lines: AsyncIterable<string>): AsyncGenerator<ValueOnLines> {
+  let line = 0
+  /** The lines read so far of a JSON value that spans several, and the number of the first. */
   let open = ''
-  for await (const line of lines) {
-    number++
-    const text = open + line
-    if (text.trim() === '') continue
-    if (open === '' && digits.test(text.trim())) {
-      yield { fullReport: withPrefix(text.trim()) }
+  let from = 1
+  for await (const text of lines) {
+    line++
+    const trimmed = text.trim()
+    if (open === '' && trimmed === '') continue
+    if (/^\s*\{/.test(open) && !/[[,]\s*$/.test(open) && /^\{"/.test(text)) {
+      // An object can't begin here, so this is a line of NDJSON. The line before it was cut when
+      // its writer was killed.
+      yield { value: undefined, from, line: line - 1 }
+      open = ''
+    }
+    if (open === '') {
+      from = line
+      const value = digits.test(trimmed) ? trimmed : parse(text)
+      if (value !== undefined || !/^\s*[{["]/.test(text)) yield { value, from, line }
+      else open = `${text}\n`
       continue
     }
-    if (open === '' && !/^\s*[{["]/.test(text))
-      throw new ValidationError(
-        `${what} on line ${number}${place} must be hexadecimal digits or JSON`,
-      )
+    open += text
     // A value on several lines ends with a bracket that is not indented.
-    const value = open === '' || /^[}\]]/.test(line) ? parse(text) : undefined
-    open = value === undefined ? `${text}\n` : ''
+    const value = /^[}\]]/.test(text) ? parse(open) : undefined
+    if (value !== undefined) {
+      yield { value, from, line }
+      open = ''
+    } else open += '\n'
     if (open.length > MAX_VALUE)
       throw new ValidationError(`${what} must have at most ${MAX_VALUE} characters`)
-    if (value !== undefined) yield* reportsIn(value, `line ${number}${place}`)
   }
-  return open
+  if (open !== '') yield { value: parse(open), from, line }
 }
 
 function parse(text: string): unknown {

@@ -97,7 +97,7 @@ export class Recording {
     for (const name of [...(await listFiles(this.#directory))].reverse()) {
       const before = keys.size
       const path = join(this.#directory, name)
-      for await (const given of readReports(path, io, { mayBeEmpty: true })) {
+      for await (const given of readReports(path, io, { mayBeEmpty: true, mayBeCut: true })) {
         const report = complete(given)
         const { feedID, observationsTimestamp: time } = report
         if (time <= (cursors[feedID] ?? Number.NEGATIVE_INFINITY)) continue

@@ -160,8 +160,9 @@ describe('sluice history', () => {
     running.stop()
     const { code, err } = await running.ended
     const written = linesOf(readFileSync(out, 'utf8')).length - 1
-    expect([code, written > 0, written < COUNT]).toEqual([1, true, true])
+    expect([code, written > 0, written < COUNT]).toEqual([130, true, true])
     expect(err).toContain(`sluice: ${written} reports written to ${out}; --resume continues it\n`)
+    expect(err).toContain('sluice: stopped by SIGINT before it was done\n')
   })
 
   test('ends with 2 where it would begin in the future', async () => {

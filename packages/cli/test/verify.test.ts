@@ -116,7 +116,7 @@ describe('sluice verify', () => {
       ['--signers can’t be read from none.json: ENOENT', [fullReport, '--signers', 'none.json']],
       ['--signers must be JSON', [fullReport, '--signers', file('text.json', 'text')]],
       ['the report can’t be read from none.hex: ENOENT', ['none.hex', ...byList]],
-      ['the report must be JSON', ['-', ...byList], '{'],
+      ['the report on line 1 must be hexadecimal digits or JSON', ['-', ...byList], '{'],
       ['the report must be given: the input is empty', ['-', ...byList], '\n'],
       ['the report is neither hexadecimal nor', [`${fullReport.slice(2)}?`, ...byList]],
       ['addresses alone are given as', [fullReport, '--signers', file('plain.txt', list)]],

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, expect, test } from '@jest/globals'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import { published, publishedSigners } from '@sluice/test-support/report/signed-reports.js'
 import { runHere } from '../support/cli.js'
 
@@ -70,17 +70,51 @@ test.each([
   [
     'half a value',
     `\n${JSON.stringify(two).slice(0, -9)}`,
-    'the report must be JSON or hexadecimal digits',
+    'the report on line 2 must be hexadecimal digits or JSON',
   ],
-  [
-    'other JSON',
-    `${one.fullReport}\n{"a":1}`,
-    'the report must have a fullReport: line 2 has none',
-  ],
+  ['other JSON', '{"a":1}', 'the report must have a fullReport: line 1 has none'],
   ['a number', '{"report":1}', 'the report must have a fullReport: line 1 has none'],
 ])('%s ends with 2 and one line', async (_name, input, message) => {
   const { err, code } = await runHere(['decode', '-'], { input })
   expect([err, code]).toEqual([`sluice: ${message}\n`, 2])
+})
+
+describe('a part that can’t be read is named and left out, and the exit code is 5:', () => {
+  const line = JSON.stringify(json(one))
+  const cut = line.slice(0, 200)
+  const last = JSON.stringify(json(other))
+  const pretty = JSON.stringify(json(other), undefined, 2)
+  test.each([
+    ['the last line is cut', `${line}\n${last}\n${cut}`, 3, 'digits'],
+    ['a line in the midst is cut', `${line}\n${cut}\n${last}\n`, 2, 'digits'],
+    ['two lines are cut', `${line}\n${cut}\n${cut}\n${last}\n`, 2, 'digits'],
+    ['a line is something else', `${line}\nkilled\n${last}\n`, 2, 'digits'],
+    [
+      'a line is cut before a value of several lines',
+      `${line}\n${last}\n{"fullRep\n${pretty}`,
+      3,
+      '',
+    ],
+    ['a line is other JSON', `${line}\n{"a":1}\n${last}\n`, 2, 'fullReport'],
+  ])('%s', async (_, input, number, rule) => {
+    const file = join(folder, 'part.ndjson')
+    writeFileSync(file, input)
+    for (const [given, piped] of [['-', input], [file]] as const) {
+      const around = piped === undefined ? {} : { input: piped }
+      const decoded = await runHere(['decode', given, '--json'], around)
+      expect(decoded.err).toMatch(new RegExp(`on lines? ${number}|: line ${number}`))
+      expect(decoded.err).toContain(rule === 'digits' ? 'hexadecimal digits or JSON' : rule)
+      expect(decoded.code).toBe(5)
+      const ids = decoded.out
+        .trim()
+        .split('\n')
+        .map(text => JSON.parse(text).feedID)
+      expect(ids).toEqual([one.feedID, other.feedID].slice(0, ids.length))
+      expect((await runHere(['verify', given, ...signers], around)).code).toBe(5)
+    }
+    const gaps = await runHere(['gaps', file])
+    expect([gaps.code, gaps.out]).toEqual([5, expect.stringContaining('no gaps')])
+  })
 })
 
 test('what nobody pipes in is not waited for', async () => {
@@ -101,7 +135,9 @@ test('a packed file that is being written is read as far as it goes', async () =
   writeFileSync(file, Buffer.concat([part, part, part.subarray(0, -20)]))
   const { out, err, code } = await runHere(['decode', file, '--json'])
   expect(out.split('\n').length).toBeGreaterThan(2)
-  expect([err, code]).toEqual([`sluice: ${file} ends in the middle of its compressed data\n`, 0])
+  const message = `${file} ends in the middle of its compressed data: the reports after it are missing`
+  expect([err, code]).toEqual([`sluice: ${message}\n`, 5])
+  expect((await runHere(['gaps', file])).code).toBe(5)
   writeFileSync(file, Buffer.concat([part, Buffer.from(part).fill(0xff, 12, 30)]))
   const damaged = await runHere(['decode', file])
   expect(damaged.err).toMatch(/^sluice: .*growing.*\n$/)
