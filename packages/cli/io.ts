@@ -65,6 +65,11 @@ export function warn(io: IO, text: string): void {
   io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}${textFor(io.stderr, `sluice: ${text}\n`)}`)
 }
 
+/** Writes a line that tells the user about the command, such as how it ends, to standard error. */
+export function tell(io: IO, text: string): void {
+  io.stderr.write(textFor(io.stderr, `${text}\n`))
+}
+
 /** Resolves when the user stops the command. */
 export function stopped({ signal }: IO): Promise<void> {
   if (signal.aborted) return Promise.resolve()

@@ -113,8 +113,11 @@ export interface DataEngineOptions {
 }
 
 const limit = { min: 1, whole: true, infinite: true }
-/** The default credentials. They are fixed, so that a test does not have to pass them on. */
-const credentials = {
+/**
+ * The default credentials. They are fixed, so that a test does not have to pass them on. They are
+ * no secret, and no service but a local engine accepts them.
+ */
+export const localCredentials = {
   apiKey: '5f0c2a1e-9d3b-4c77-8a46-1b2e3d4c5f60',
   userSecret: 'user-secret-of-the-local-data-engine',
 } as const
@@ -128,8 +131,8 @@ const schema = {
   intervalMs: withDefault(1000, number({ min: 0 })),
   runAhead: withDefault(false, checkBoolean),
   seed: withDefault(1, number({ min: Number.NEGATIVE_INFINITY })),
-  apiKey: withDefault(credentials.apiKey, checkAPIKey),
-  userSecret: withDefault(credentials.userSecret, checkText),
+  apiKey: withDefault(localCredentials.apiKey, checkAPIKey),
+  userSecret: withDefault(localCredentials.userSecret, checkText),
   port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
   host: withDefault(loopback, checkAddress),
   history: optional(number({ min: 0, whole: true })),

@@ -2,7 +2,7 @@ import { ValidationError } from 'sluice/core'
 import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { protectSecrets } from '../instrumentation.js'
-import { say, stopped } from '../io.js'
+import { say, stopped, tell } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
 import { vaultOptions } from './vault-options.js'
@@ -101,7 +101,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
       renewAfter: { requests: options.renewAfterRequests, quietMs: options.renewAfterQuiet },
       ...given({ audit: audit === undefined ? undefined : { file: audit, insecurePermissions } }),
     })
-    say(io, bold('An enclave is running; Ctrl-C ends it'))
+    tell(io, bold('An enclave is running; Ctrl-C ends it'))
     say(io, `ENCLAVE_URL=${server.url}`)
     say(io, `ENCLAVE_PUBLIC_KEY=${server.publicKey}`)
     await stopped(io)

@@ -4,7 +4,7 @@ import type { DataEngine, RecordedReport } from '@sluice/engine'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { readRecorded } from '../gaps.js'
 import { fileError } from '../input/files.js'
-import { type IO, say, stopped, warn } from '../io.js'
+import { type IO, print, stopped, tell, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { count } from '../output/feeds.js'
 import { createProgress } from '../output/progress.js'
@@ -41,13 +41,17 @@ export const addServeCommand: AddCommand = defineCommand({
       is: 'file',
       help: 'write the signers into a JSON file, as verify and stream take them',
     },
+    envOut: {
+      is: 'file',
+      help: 'write the URLs and the keys into a file, as --env-file of the other commands takes it',
+    },
     replay: { is: 'file', help: 'publish the recorded reports of an NDJSON file instead' },
   },
   examples: [
     'sluice serve --port 8080 --interval 250',
     'sluice serve --origins 2 --signers-out signers.json',
   ],
-  async run({ interval, feeds, signersOut, replay, ...others }, io) {
+  async run({ interval, feeds, signersOut, envOut, replay, ...others }, io) {
     if (replay !== undefined)
       await access(replay).catch((cause: unknown) => {
         throw fileError('--replay', replay, cause)
@@ -64,12 +68,12 @@ export const addServeCommand: AddCommand = defineCommand({
       await writeFile(signersOut, `${JSON.stringify(engine.network)}\n`).catch((cause: unknown) => {
         throw fileError('--signers-out', signersOut, cause, 'written to')
       })
-    describeEngine(engine, io)
+    await describeEngine(engine, io, envOut)
     // The signers of recorded reports are not the signers of this engine.
     if (replay === undefined) {
       const { f, signers } = engine.network
-      say(io, `every report is signed by ${f + 1} of ${signers.length} signers; f is ${f}:`)
-      for (const signer of signers) say(io, `  ${signer}`)
+      tell(io, `every report is signed by ${f + 1} of ${signers.length} signers; f is ${f}:`)
+      for (const signer of signers) tell(io, `  ${signer}`)
     }
     await stopped(io)
   },
@@ -115,7 +119,7 @@ export const addReplayCommand: AddCommand = defineCommand({
       intervalMs: 0,
       keepAlive: true,
     })
-    describeEngine(engine, io)
+    await describeEngine(engine, io)
     try {
       if (waits) while (engine.connections === 0) await wait(LOOK, undefined, { signal })
       await publishAll(engine, reports, speed, io)
@@ -156,19 +160,26 @@ async function publishAll(
   }
 }
 
-/** Prints the settings with which a client reaches the engine. */
-function describeEngine(engine: DataEngine, io: IO): void {
+/**
+ * Prints the settings with which a client reaches the engine, or writes them into a file. Standard
+ * output has the settings alone, so that it may become such a file.
+ */
+async function describeEngine(engine: DataEngine, io: IO, envOut?: string): Promise<void> {
   const { endpoint, wsEndpoint, apiKey, userSecret, origins, feeds } = engine
+  const settings = `REST_URL=${endpoint}\nWS_URL=${wsEndpoint}\nAPI_KEY=${apiKey}\nUSER_SECRET=${userSecret}\n`
   const lines = [
     bold('A local data engine is running; Ctrl-C ends it'),
-    `REST_URL=${endpoint}`,
-    `WS_URL=${wsEndpoint}`,
-    `API_KEY=${apiKey}`,
-    `USER_SECRET=${userSecret}`,
-    'These four go into the environment of a client, or into a file for its --env-file.\n',
+    envOut === undefined
+      ? 'These four go into the environment of a client, or into a file for its --env-file:'
+      : `--env-file ${envOut} tells a client where it is`,
     ...(origins.length > 1 ? origins.map(each => `origin ${each.id} at ${each.wsEndpoint}`) : []),
-    `${feeds.length} feeds:`,
+    `${count(feeds.length, 'feed')}:`,
     ...feeds.map(feedID => `  ${feedID}`),
   ]
-  for (const line of lines) say(io, line)
+  if (envOut === undefined) await print(io, settings)
+  else
+    await writeFile(envOut, settings, { mode: 0o600 }).catch((cause: unknown) => {
+      throw fileError('--env-out', envOut, cause, 'written to')
+    })
+  for (const line of lines) tell(io, line)
 }

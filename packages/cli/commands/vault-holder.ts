@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { protectSecrets } from '../instrumentation.js'
-import { say, stopped } from '../io.js'
+import { say, stopped, tell } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
 
@@ -60,7 +60,7 @@ export const addHolderCommand: AddCommand = defineCommand({
       insecurePermissions: options.insecurePermissions === true,
       ...given({ trust }),
     })
-    say(io, bold('A holder is running; Ctrl-C ends it'))
+    tell(io, bold('A holder is running; Ctrl-C ends it'))
     say(io, `HOLDER_URL=${holder.url}`)
     say(io, `HOLDER_KEY=${holder.publicKey}`)
     await stopped(io)

@@ -1,4 +1,5 @@
 import * as util from 'node:util'
+import { localCredentials } from '@sluice/engine'
 import { type Config, createClient, endpoints } from 'sluice'
 import type { Client, Plugin } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
@@ -62,9 +63,14 @@ export function findService(options: ServiceOptions, io: IO): Service {
     endpoint: endpoint ?? ((isNamed ? '' : env.REST_URL) || named.endpoint),
     wsEndpoint: wsEndpoint ?? ((isNamed ? '' : env.WS_URL) || named.wsEndpoint),
   }
+  const network = networkOf(urls.endpoint)
+  if (network !== undefined && apiKey === localCredentials.apiKey)
+    throw new ValidationError(
+      `API_KEY is that of a local data engine, and ${urls.endpoint} is the public service: set REST_URL and WS_URL to the URLs of the engine, or API_KEY to a key of the service`,
+    )
   return {
     ...urls,
-    network: networkOf(urls.endpoint),
+    network,
     credentials: apiKey && userSecret ? { apiKey, userSecret } : undefined,
     egress: readEgress(options, env),
   }

@@ -1,12 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { startDataEngine } from '@sluice/engine'
+import { localCredentials, startDataEngine } from '@sluice/engine'
+import { until } from '@sluice/test-support/waiting.js'
 import { allOf, readSpec } from '../completion.js'
 import { createProgram } from '../program.js'
-import { runHere } from './support/cli.js'
+import { runHere, start } from './support/cli.js'
 
 const io = {
   stdin: new PassThrough(),
@@ -93,6 +94,29 @@ describe('a wrong option, file or id', () => {
 })
 
 describe('which service is asked', () => {
+  test('a key of a local engine does not go to the public service', async () => {
+    const env = { API_KEY: localCredentials.apiKey, USER_SECRET: localCredentials.userSecret }
+    for (const more of [[], ['--mainnet']]) {
+      const { code, err } = await runHere(['feeds', ...more], { env })
+      expect(code).toBe(2)
+      expect(err).toMatch(
+        /^sluice: API_KEY is that of a local data engine, and https:.* is the public service: set REST_URL .*\n$/,
+      )
+    }
+  })
+
+  test('serve --env-out writes what --env-file takes', async () => {
+    const file = join(folder, 'engine.env')
+    const serving = start(['serve', '--port', '0', '--env-out', file])
+    await until(() => serving.output.err.includes('signed by'))
+    expect(serving.output.out).toBe('')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const { code, out } = await runHere(['feeds', '--env-file', file])
+    expect([code, out.split('\n').length]).toEqual([0, 21])
+    serving.stop()
+    expect((await serving.ended).code).toBe(0)
+  })
+
   test('options take precedence over the environment, and the environment over a file, which is read only if asked', async () => {
     const feedID = `0x0003${'5a'.repeat(30)}`
     await using engine = await startDataEngine({ feeds: [feedID] })

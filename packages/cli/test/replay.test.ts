@@ -32,7 +32,7 @@ test.each([
   async (speed, ms) => {
     const args = ['replay', file, '--port', '0', '--speed', speed, '--wait', '--exit']
     const replaying = start(args)
-    await until(() => replaying.output.out.includes('feeds:'))
+    await until(() => replaying.output.err.includes('1 feed:'))
     const env = Object.fromEntries(
       [...replaying.output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
         name,
@@ -56,7 +56,7 @@ test.each([
     expect(reports.map(({ fullReport }) => JSON.stringify({ feedID, fullReport }))).toEqual(lines)
     expect(await replaying.ended).toMatchObject({
       code: 0,
-      err: `sluice: ${COUNT} reports published\n`,
+      err: expect.stringMatching(`\n1 feed:\n.*\nsluice: ${COUNT} reports published\n$`),
     })
   },
 )

@@ -89,7 +89,11 @@ describe('sluice serve', () => {
       '--signers-out',
       signers,
     ])
-    await until(() => /USER_SECRET=(.*)\n/.test(output.out))
+    await until(() => output.err.includes('signed by'))
+    // Standard output may become a file for --env-file.
+    expect(output.out).toMatch(
+      /^REST_URL=http:.*\nWS_URL=ws:.*\nAPI_KEY=key\nUSER_SECRET=secret\n$/,
+    )
     const env = Object.fromEntries(
       [...output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
     ) as Record<string, string>

@@ -20,7 +20,7 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${port}`
 })
 
-afterAll(() => silent.close())
+afterAll(() => void silent.close())
 
 const commands: readonly (readonly string[])[] = [
   ['feeds'],
@@ -39,7 +39,12 @@ test.each([
 ] as const)(
   'a command that is stopped by %s ends with %i, and says so',
   async (signal, exitCode) => {
-    const env = { API_KEY: 'key', USER_SECRET: 'secret', REST_URL: url, WS_URL: url.replace('http', 'ws') }
+    const env = {
+      API_KEY: 'key',
+      USER_SECRET: 'secret',
+      REST_URL: url,
+      WS_URL: url.replace('http', 'ws'),
+    }
     requests = 0
     const running = commands.map(args => startCommand(args, { env, input: null }))
     // The commands that ask the service have asked.
