@@ -40,7 +40,15 @@ export interface Format {
   line(report: PrintedReport): string
   /** Formats a report with one field per line. JSON and CSV give the same result as `line`. */
   block(report: PrintedReport): string
+  /**
+   * The first fields of a report by name, the price first, for the columns of a table. Undefined if
+   * the report can't be decoded.
+   */
+  summarize(report: PrintedReport): Summary | undefined
 }
+
+/** The name and the text of fields, the price first. */
+export type Summary = readonly (readonly [name: string, text: string])[]
 
 /** The decimals of most feeds, which also apply to feeds whose decimals are unknown. */
 export const USUAL_DECIMALS = 18
@@ -52,9 +60,16 @@ export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []
   const factOf = (feedID: string): Feed => known.get(feedID) ?? factsOf(feedID)
   const decimals = (feedID: string): number | undefined =>
     raw === true ? undefined : decimalsOf(factOf(feedID), options)
-  if (json) return jsonFormat(decimals)
-  if (csv) return csvFormat([...known.keys()], factOf, decimals)
-  return textFormat(factOf, decimals)
+  function summarize(report: PrintedReport): Summary | undefined {
+    try {
+      return summaryOf(report.decoded, decimals(report.feedID))
+    } catch {
+      return undefined
+    }
+  }
+  if (json) return { ...jsonFormat(decimals), summarize }
+  if (csv) return { ...csvFormat([...known.keys()], factOf, decimals), summarize }
+  return { ...textFormat(factOf, decimals, summarize), summarize }
 }
 
 /** The decimals of a feed: the known number, or else the value of `--decimals`, or else 18. */
@@ -63,8 +78,9 @@ export function decimalsOf({ decimals }: Feed, options: FormatOptions): number {
 }
 
 type DecimalsOf = (feedID: string) => number | undefined
+type Lines = Omit<Format, 'summarize'>
 
-function jsonFormat(decimalsOf: DecimalsOf): Format {
+function jsonFormat(decimalsOf: DecimalsOf): Lines {
   function line(report: PrintedReport): string {
     const decimals = decimalsOf(report.feedID)
     const fields = decimals === undefined ? undefined : fieldsIn(report, decimals)
@@ -82,7 +98,7 @@ function csvFormat(
   feedIDs: readonly string[],
   factOf: (feedID: string) => Feed,
   decimalsOf: DecimalsOf,
-): Format {
+): Lines {
   const names = [...new Set(feedIDs.flatMap(feedID => fieldsOf(feedID).names))]
   function line(report: PrintedReport): string {
     const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
@@ -116,17 +132,19 @@ function csvRow(values: readonly (string | number)[]): string {
     .join(',')
 }
 
-function textFormat(factOf: (feedID: string) => Feed, decimalsOf: DecimalsOf): Format {
+function textFormat(
+  factOf: (feedID: string) => Feed,
+  decimalsOf: DecimalsOf,
+  summarize: Format['summarize'],
+): Lines {
   function line(report: PrintedReport): string {
     const { feedID, observationsTimestamp } = report
     const name = feedName(factOf(feedID)).padEnd(15)
     const time = timeOfDay(feedID, observationsTimestamp).padEnd(12)
-    try {
-      const { decoded } = report
-      return `${name}  ${decoded.version.padEnd(3)}  ${time}  ${summarize(decoded, decimalsOf(feedID))}`
-    } catch {
-      return `${name}  ?    ${time}  (no decoder)`
-    }
+    const summary = summarize(report)
+    if (summary === undefined) return `${name}  ?    ${time}  (no decoder)`
+    const fields = summary.map(([field, text]) => `${field} ${text}`).join('  ')
+    return `${name}  ${report.decoded.version.padEnd(3)}  ${time}  ${fields}`
   }
   function block({ decoded }: PrintedReport): string {
     const decimals = decimalsOf(decoded.feedID)
@@ -151,16 +169,17 @@ export function fieldsIn(
   }
 }
 
-/** The first fields of a report in one line. */
-function summarize(decoded: DecodedReport, decimals: number | undefined): string {
+/** The first fields of a report, the prices before the others. */
+function summaryOf(decoded: DecodedReport, decimals: number | undefined): Summary {
   const { names, prices } = fieldsOf(decoded.feedID)
   const values = decoded as unknown as Readonly<Record<string, bigint | number>>
-  return names
-    .slice(0, 4)
-    .map(name => {
-      const value = values[name] as bigint
-      const isScaled = decimals !== undefined && prices.has(name)
-      return `${name} ${isScaled ? shortPrice(value, decimals) : value}`
-    })
-    .join('  ')
+  const sorted = [
+    ...names.filter(name => prices.has(name)),
+    ...names.filter(name => !prices.has(name)),
+  ]
+  return sorted.slice(0, 4).map(name => {
+    const value = values[name] as bigint
+    const isScaled = decimals !== undefined && prices.has(name)
+    return [name, isScaled ? shortPrice(value, decimals) : String(value)]
+  })
 }

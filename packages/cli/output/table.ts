@@ -1,7 +1,7 @@
 import type { Feed } from 'sluice/client'
 import type { Output } from '../io.js'
-import { green } from './colours.js'
-import { feedName } from './feeds.js'
+import { bold } from './colours.js'
+import { feedName, observedAt, timeOfDay } from './feeds.js'
 import type { Format, PrintedReport } from './format.js'
 
 /** Shows reports: as a table on a terminal, elsewhere as lines. */
@@ -27,38 +27,22 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
       end: () => undefined,
     }
   }
-  const rows = new Map<string, { count: number; report?: PrintedReport }>(
-    feeds.map(({ feedID }) => [feedID, { count: 0 }]),
-  )
-  const names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
+  const table = new Table(feeds, format)
   let drawn = 0
   let last = ''
 
   function draw(): void {
-    const width = (out.columns || 80) - 8
-    const most = Math.max(1, (out.rows || 24) - 2)
-    const shown = [...rows].slice(0, rows.size > most ? most - 1 : most)
-    const lines = shown.map(([feedID, { count, report }]) => {
-      const text = report === undefined ? `${names.get(feedID)}  waiting` : format.line(report)
-      return `\x1b[2K ${green(String(count).padStart(5))} ${text.slice(0, width)}\n`
-    })
-    if (shown.length < rows.size)
-      lines.push(`\x1b[2K       and ${rows.size - shown.length} more feeds\n`)
-    const text = lines.join('')
+    const lines = table.lines(out.columns || 80, out.rows || 24)
+    const text = lines.map(line => `\x1b[2K${line}\n`).join('')
     if (drawn > 0 && text === last) return
     last = text
-    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${text}`)
+    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${text}${drawn > lines.length ? '\x1b[J' : ''}`)
     drawn = lines.length
   }
   const timer = setInterval(draw, REDRAW)
   draw()
   return {
-    show(report) {
-      const row = rows.get(report.feedID)
-      if (row === undefined) return
-      row.count++
-      row.report = report
-    },
+    show: report => table.add(report),
     note(text) {
       out.write(`${drawn > 0 ? `\x1b[${drawn}A\x1b[J` : ''}${text}\n`)
       drawn = 0
@@ -69,4 +53,144 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
       draw()
     },
   }
+}
+
+interface Row {
+  count: number
+  report?: PrintedReport
+}
+
+/** A column of the table. Numbers are aligned at the right. */
+interface Column {
+  readonly title: string
+  readonly isText?: boolean
+  /** The column with the lowest number is left out last. */
+  readonly rank: number
+  readonly cells: readonly string[]
+}
+
+/** The newest report of each feed, in columns. */
+class Table {
+  readonly #rows: Map<string, Row>
+  readonly #names: ReadonlyMap<string, string>
+  readonly #format: Format
+
+  constructor(feeds: readonly Feed[], format: Format) {
+    this.#rows = new Map(feeds.map(({ feedID }) => [feedID, { count: 0 }]))
+    this.#names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
+    this.#format = format
+  }
+
+  add(report: PrintedReport): void {
+    const row = this.#rows.get(report.feedID)
+    if (row === undefined) return
+    row.count++
+    row.report = report
+  }
+
+  /** The lines of the table for a terminal of this size. No number is cut: columns are left out. */
+  lines(width: number, height: number): readonly string[] {
+    const most = Math.max(1, height - 3)
+    const rows = [...this.#rows].slice(0, this.#rows.size > most ? most - 1 : most)
+    const columns = fit(this.#columns(rows), width - 1)
+    const lines = [bold(join(columns, ({ title }) => title))]
+    for (const at of rows.keys()) lines.push(join(columns, ({ cells }) => cells[at] as string))
+    if (rows.length < this.#rows.size)
+      lines.push(`and ${this.#rows.size - rows.length} more feeds`.slice(0, width - 1))
+    return lines
+  }
+
+  #columns(rows: readonly (readonly [string, Row])[]): readonly Column[] {
+    const now = Date.now()
+    const summaries = rows.map(
+      ([, { report }]) => new Map(report && this.#format.summarize(report)?.map(titled)),
+    )
+    const titles = [...new Set(summaries.flatMap(summary => [...summary.keys()]))]
+    const ofReports = (text: (report: PrintedReport) => string): readonly string[] =>
+      rows.map(([, { report }]) => (report === undefined ? '' : text(report)))
+    return [
+      {
+        title: 'feed',
+        isText: true,
+        rank: 0,
+        cells: rows.map(([feedID]) => this.#names.get(feedID) as string),
+      },
+      {
+        title: PRICE,
+        rank: 1,
+        cells: rows.map(([, { report }], at) =>
+          report === undefined ? 'waiting' : (summaries[at]?.get(PRICE) ?? 'no decoder'),
+        ),
+      },
+      ...titles
+        .filter(title => title !== PRICE)
+        .map((title, at) => ({
+          title,
+          rank: 3 + at,
+          cells: summaries.map(summary => summary.get(title) ?? ''),
+        })),
+      { title: 'age', rank: 2, cells: ofReports(report => ageOf(observedAt(report), now)) },
+      {
+        title: 'UTC',
+        rank: 90,
+        cells: ofReports(report => timeOfDay(report.feedID, report.observationsTimestamp)),
+      },
+      { title: 'reports', rank: 91, cells: rows.map(([, { count }]) => String(count)) },
+    ]
+  }
+}
+
+/** The title of the column for the price of a feed, whatever its version calls the price. */
+const PRICE = 'price'
+/** The fewest characters of a feed's name that are shown. */
+const SHORTEST_NAME = 6
+
+const titled = (field: readonly [string, string], at: number): readonly [string, string] =>
+  at === 0 ? [PRICE, field[1]] : field
+
+/** How long ago a report was observed, by this machine's clock: `3 s`, `12 m`, `5 h`. */
+function ageOf(ms: number, now: number): string {
+  const seconds = Math.max(0, Math.floor((now - ms) / 1000))
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.floor(seconds / 60)} m` : `${Math.floor(seconds / 3600)} h`
+}
+
+/** The width of a column, with the space before it. */
+const widthOf = ({ title, cells }: Column): number =>
+  2 + Math.max(title.length, ...cells.map(cell => cell.length))
+
+/**
+ * Leaves out the columns with the highest ranks until the others fit. If the feed and its price
+ * don't fit either, shortens names, and puts `#` in place of a number that is too long.
+ */
+function fit(columns: readonly Column[], width: number): readonly Column[] {
+  const total = (some: readonly Column[]): number =>
+    some.reduce((sum, column) => sum + widthOf(column), -2)
+  let kept = columns
+  while (kept.length > 2 && total(kept) > width) {
+    const worst = kept.reduce((one, other) => (one.rank > other.rank ? one : other))
+    kept = kept.filter(column => column !== worst)
+  }
+  const [feed, price] = kept as [Column, Column]
+  if (kept.length > 2 || total(kept) <= width) return kept
+  const forName = Math.max(SHORTEST_NAME, width - widthOf(price))
+  const forPrice = Math.max(1, width - 2 - forName)
+  const shorten = (cell: string): string =>
+    cell.length > forName ? `${cell.slice(0, forName - 1)}…` : cell
+  const hide = (cell: string): string => (cell.length > forPrice ? '#'.repeat(forPrice) : cell)
+  return [
+    { ...feed, cells: feed.cells.map(shorten) },
+    { ...price, cells: price.cells.map(hide) },
+  ]
+}
+
+/** Joins the cells of a line. */
+function join(columns: readonly Column[], cellOf: (column: Column) => string): string {
+  const cells = columns.map((column, at) => {
+    const cell = cellOf(column)
+    const width = widthOf(column) - 2
+    if (column.isText) return at === columns.length - 1 ? cell : cell.padEnd(width)
+    return cell.padStart(width)
+  })
+  return cells.join('  ')
 }

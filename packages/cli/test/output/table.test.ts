@@ -1,6 +1,8 @@
-import { expect, test } from '@jest/globals'
+import { stripVTControlCharacters } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import { createClient, knownFeeds } from 'sluice'
+import type { Feed } from 'sluice/client'
 import { describeFeed, escapeControls } from '../../output/feeds.js'
 import { createFormat } from '../../output/format.js'
 import { createView } from '../../output/table.js'
@@ -53,6 +55,71 @@ test('a report is shown in a line, its prices with their decimals', async () => 
     '0x0003abab…abab  V3   22:13:20      price -3851421250000000.0000  bid 500000000000.0000  ask 1000000.0000\n',
     'X                V3   22:13:20      price -38.5142  bid 0.00500000  ask 0.00000001\n',
   ])
+})
+
+describe('the table of a stream', () => {
+  const feeds: readonly Feed[] = [
+    { feedID, name: 'ETH/USD', decimals: 18 },
+    { feedID: other, name: 'A-FEED-WITH-A-LONG-NAME/USD', decimals: 18 },
+  ]
+
+  /** The lines of the table after a report of the first feed, on a terminal of this size. */
+  async function drawn(columns: number, rows: number, price: bigint, shown = feeds) {
+    await using engine = await startDataEngine({ feeds: [feedID], intervalMs: 0, history: 0 })
+    const bid = price - 3n * 10n ** 17n
+    engine.publish(feedID, { price, bid, ask: price + 2n * 10n ** 17n })
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    await using client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
+    let written = ''
+    const write = (text: string): void => {
+      written = text
+    }
+    const out = { isTTY: true, columns, rows, write }
+    const view = createView(out as never, shown, createFormat({}, shown))
+    view.show(await client.getLatestReport(feedID))
+    view.end()
+    return stripVTControlCharacters(written).split('\n').slice(0, -1)
+  }
+  const price = -3851_421250000000000000n
+
+  test('has all columns where they fit, numbers at the right', async () => {
+    const [head = '', row = '', second = ''] = await drawn(160, 24, price)
+    expect(head).toMatch(/^feed +price +bid +ask +age +UTC +reports$/)
+    expect(row).toMatch(
+      /^ETH\/USD +-3851\.4213 {2}-3851\.7213 {2}-3851\.2213 +\d s {2}\d\d:\d\d:\d\d +1$/,
+    )
+    expect(second).toMatch(/^A-FEED-WITH-A-LONG-NAME\/USD +waiting +0$/)
+    expect(row).toHaveLength(head.length)
+    expect(second).toHaveLength(head.length)
+  })
+
+  test.each([
+    [80, /^feed +price +bid +ask +age +UTC$/],
+    [60, /^feed +price +bid +age$/],
+    [40, /^feed +price$/],
+    [30, /^feed +price$/],
+  ])('leaves out columns at %i, and cuts no number', async (columns, titles) => {
+    const lines = await drawn(columns, 24, price)
+    expect(lines[0]).toMatch(titles)
+    expect(lines[1]).toContain('-3851.4213')
+    for (const line of lines) expect(line.length).toBeLessThan(columns)
+  })
+
+  test('shortens a name with a mark, and puts # in place of a number that is too long', async () => {
+    const [, row = '', second = ''] = await drawn(20, 24, price * 10n ** 20n)
+    expect(row).toMatch(/^ETH\/U… {2}#+$|^ETH\/USD? {2}#+$/)
+    expect(second).toMatch(/^A-FEE… +waiting$/)
+    expect(row.length).toBeLessThan(20)
+  })
+
+  test('names how many feeds have no room', async () => {
+    const many = Array.from({ length: 30 }, (_, at) => ({
+      feedID: `0x0003${String(at).padStart(60, '0')}`,
+    }))
+    const lines = await drawn(80, 12, price, [feeds[0] as Feed, ...many])
+    expect(lines).toHaveLength(10)
+    expect(lines.at(-1)).toBe('and 23 more feeds')
+  })
 })
 
 test('escapes in JSON what controls a terminal, or the direction of text', () => {
