@@ -39,7 +39,7 @@ export {
 } from './gaps.js'
 export { type JSONOf, toJSON } from './json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
-export { type DecoderTable, Report, type ReportJSON } from './report.js'
+export { type DecoderTable, markVerified, Report, type ReportJSON } from './report.js'
 export {
   type Interval,
   isIn,

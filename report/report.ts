@@ -1,3 +1,4 @@
+import { asError } from '../core/errors.js'
 import { kindOf } from '../core/options.js'
 import { isFeedID } from './feed-id.js'
 import {
@@ -63,6 +64,19 @@ export function onAcknowledge(report: Report, listener: (report: Report) => void
 /** Sets `isNewest` of a report, just before a stream delivers it. */
 export let markNewest: (report: Report, isNewest: boolean) => void
 
+/** Sets `verified` of a report. For a plugin that verifies signatures. */
+export let markVerified: (report: Report) => void
+
+/** The decoded fields that every version has. A report has most of them itself. */
+const commonFields: ReadonlySet<string> = new Set([
+  'feedID',
+  'validFromTimestamp',
+  'observationsTimestamp',
+  'nativeFee',
+  'linkFee',
+  'expiresAt',
+])
+
 /** A signed report as the service stores it, and its decoded fields. */
 export class Report<out Data = unknown> {
   /** In lower case. */
@@ -90,6 +104,7 @@ export class Report<out Data = unknown> {
   #decoded: Data | undefined
   #failure: unknown
   #isNewest: boolean | undefined
+  #isVerified: boolean
 
   constructor(
     feedID: string,
@@ -110,6 +125,7 @@ export class Report<out Data = unknown> {
     this.#decoded = undefined
     this.#failure = undefined
     this.#isNewest = undefined
+    this.#isVerified = false
   }
 
   static {
@@ -117,6 +133,13 @@ export class Report<out Data = unknown> {
       // A plugin may pass on an object that is not a Report.
       if (#isNewest in report) report.#isNewest = isNewest
     }
+    markVerified = report => {
+      if (#isVerified in report) report.#isVerified = true
+    }
+    // What `console.log` of Node and Bun writes.
+    Object.defineProperty(Report.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+      value: inspectReport,
+    })
   }
 
   /**
@@ -126,6 +149,14 @@ export class Report<out Data = unknown> {
    */
   get isNewest(): boolean | undefined {
     return this.#isNewest
+  }
+
+  /**
+   * Whether the signatures have been verified: by the plugin `verify` before the delivery, or by
+   * `verify()` since.
+   */
+  get verified(): boolean {
+    return this.#isVerified
   }
 
   /**
@@ -253,4 +284,30 @@ function checkTime(
     throw new EnvelopeError(`report.${field} must be a whole number from 0 on`)
   if (signed === undefined || value === signed) return value
   throw decodingError(feedID, `the envelope’s ${field} is ${value}, the signed one ${signed}`)
+}
+
+/**
+ * Writes a report for a person: first the decoded fields that differ among versions, last the
+ * beginning of the bytes. Decodes the report.
+ */
+function inspectReport(
+  this: Report,
+  depth: number,
+  options: object,
+  inspect: (value: unknown, options: object) => string,
+): string {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp, isNewest } = this
+  const { origin, source, verified } = this
+  if (depth < 0) return '[Report]'
+  let decoded: unknown
+  try {
+    const entries = Object.entries(this.decoded as object)
+    decoded = Object.fromEntries(entries.filter(([name]) => !commonFields.has(name)))
+  } catch (thrown) {
+    decoded = `not decoded: ${asError(thrown).message}`
+  }
+  const times = { observationsTimestamp, validFromTimestamp }
+  const facts = { feedID, ...times, source, origin, verified, isNewest }
+  const bytes = `${fullReport.slice(0, 18)}… (${(fullReport.length >> 1) - 1} bytes)`
+  return `Report ${inspect({ decoded, ...facts, fullReport: bytes }, options)}`
 }

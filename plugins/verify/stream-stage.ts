@@ -4,7 +4,7 @@ import { createDeferred, type Deferred } from '../../core/async.js'
 import { asError, isStreamsError } from '../../core/errors.js'
 import { DIGITS } from '../../report/full-report.js'
 import { createOverflowGaps, type OverflowGaps } from '../../report/gaps.js'
-import type { Report } from '../../report/report.js'
+import { markVerified, type Report } from '../../report/report.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
 import { type Observation, Observations, type Slot } from './observations.js'
 import type { Verifier } from './verifier.js'
@@ -247,8 +247,10 @@ export class StreamStage {
    * signatures, as these signatures are not verified.
    */
   #passCopy(copy: Report, first: Report): void {
-    if (copy.fullReport === first.fullReport) this.#passOn(copy)
-    else {
+    if (copy.fullReport === first.fullReport) {
+      if (first.verified) markVerified(copy)
+      this.#passOn(copy)
+    } else {
       this.#scope.count('deduplicated', copy)
       this.#settleInjected(copy)
     }

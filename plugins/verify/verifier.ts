@@ -1,7 +1,7 @@
 import { onAbort } from '../../core/async.js'
 import { DataStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import type { Report } from '../../report/report.js'
+import { markVerified, type Report } from '../../report/report.js'
 import {
   ReportVerificationError,
   type ReportVerifier,
@@ -141,6 +141,7 @@ export class Verifier implements ReportVerifier {
     if (this.#checks.get(report) !== check) return
     this.#checks.delete(report)
     if (!this.#isEnded) this.#known.set(report, failure)
+    if (failure === undefined) markVerified(report)
     const { listeners } = check
     if (listeners.length === 1) listeners[0]?.(failure, report)
     // A listener that throws must not stop the others.

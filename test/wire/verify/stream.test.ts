@@ -47,6 +47,7 @@ describe('a stream that verifies', () => {
     await until(() => stream.getMetrics().totalReceived === 90)
     expect(seen.times()).toEqual(published)
     expect(stream.getMetrics()).toMatchObject({ accepted: 30, verified: 30, deduplicated: 60 })
+    expect(seen.reports.every(report => report.verified)).toBe(true)
   })
 
   test.each(forgeries)('rejects a forgery by %s, with %s', async (forged, reasons) => {
