@@ -1,8 +1,10 @@
 import type { Plugin, Plugins } from '../client/contract/plugin.js'
+import { createStack } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
 import {
   checkBoolean,
   checkFunction,
+  kindOf,
   number,
   optional,
   readOptions,
@@ -72,19 +74,52 @@ function checkAllowances(field: string, value: unknown): readonly Allowance[] {
   return value
 }
 
+function checkFeeds(field: string, value: unknown): readonly string[] {
+  const feedIDs = parseFeedIDs(value, field)
+  if (feedIDs.length < 3)
+    throw new ValidationError(`${field} must name at least three feeds that differ`)
+  return feedIDs
+}
+
+/** Checks what `make` has returned. The client checks its members. */
+function checkPlugin(made: unknown): Plugin {
+  const { name, then } = (made ?? {}) as { readonly name?: unknown; readonly then?: unknown }
+  if (typeof then === 'function')
+    throw new ValidationError('make must return a plugin, and not a promise')
+  if (typeof made !== 'object' || typeof name !== 'string' || name === '')
+    throw new ValidationError(
+      `make must return a plugin, an object with a name, and not ${kindOf(made)}`,
+    )
+  const [entry] = createStack([made], 'the sample service').stack
+  if (entry?.hooks.length === 0 && entry.brings.length === 0)
+    throw new ValidationError(`make: the plugin ${name} has no hook, so there is nothing to test`)
+  return made as Plugin
+}
+
+/** Checks that a stack is an array with the plugin that it was made for. */
+function checkStack(stack: Plugins, plugin: Plugin): Plugins {
+  if (!Array.isArray(stack) || !stack.includes(plugin))
+    throw new ValidationError('stack must return an array with the plugin that it was given')
+  return stack
+}
+
 const schema = {
   may: withDefault([], checkAllowances),
   stack: optional(checkFunction<(plugin: Plugin) => Plugins>),
-  feedIDs: optional(parseFeedIDs as (field: string, value: unknown) => readonly string[]),
+  feedIDs: optional(checkFeeds),
   values: optional(checkFunction<NonNullable<PluginTestOptions['values']>>),
   signed: withDefault(false, checkBoolean),
   patience: withDefault(300_000, number({ min: 1000, max: 86_400_000 })),
 } satisfies Schema<PluginTestOptions>
 
-/** A feed of each version, and one that counts in milliseconds. */
+/** The first word of a feed of which nobody has a decoder. */
+const UNKNOWN = '0x0fa0'
+
+/** A feed of each version, one that counts in milliseconds, and one that can't be decoded. */
 const defaultFeeds: readonly string[] = [
   ...sampleVersions.map(version => `0x${version.toString(16).padStart(4, '0')}${'a5'.repeat(30)}`),
   `0x1003${'a5'.repeat(30)}`,
+  `${UNKNOWN}${'a5'.repeat(30)}`,
 ]
 
 /** The plugin between the decoders and `retry`, unless it is one of these. */
@@ -115,20 +150,23 @@ export async function testPlugin(
   checkFunction('make', make)
   const given = readOptions('testPlugin', options, schema)
   const { may, stack = defaultStack, feedIDs = defaultFeeds, values, signed, patience } = given
-  if (feedIDs.length < 3) throw new ValidationError('feedIDs must have at least three feeds')
   const { wire } = new SampleService((ms, task) => void setTimeout(task, ms))
-  const { name } = make(wire)
+  const plugin = checkPlugin(make(wire))
+  const { name } = plugin
+  checkStack(stack(plugin), plugin)
   const findings = new Findings(`plugin ${name}`)
   const settings: WorldSettings = {
-    stack,
+    stack: each => checkStack(stack(each), each),
     may: new Set(may),
     feedIDs,
-    values,
+    values: values ?? (feedID => (feedID.startsWith(UNKNOWN) ? [1n] : undefined)),
     signed,
     patience,
     reports: new Map(),
   }
   const scenarios = await runScenarios(make, name, settings, findings)
   findings.finish()
-  return { plugin: name, scenarios, costPerReport: await measureCost(make, name, settings) }
+  const costPerReport = await measureCost(make, name, settings, findings)
+  findings.finish()
+  return { plugin: name, scenarios, costPerReport }
 }

@@ -2,7 +2,7 @@ import { setImmediate } from '../platform/globals.js'
 
 /**
  * A time that passes only when a test says so. It replaces `setTimeout`, `setInterval`,
- * `performance` and `Date.now` of the globals, so there is at most one in a process.
+ * `performance`, `Date.now` and `AbortSignal.timeout` of the globals, so there is at most one in a process.
  */
 export interface VirtualTime {
   /** Milliseconds of the monotonic clock. */
@@ -84,7 +84,15 @@ export function startVirtualTime({
   grace = 0,
   maxSteps = Number.POSITIVE_INFINITY,
 }: VirtualTimeOptions = {}): VirtualTime {
-  const real = { setTimeout, clearTimeout, setInterval, clearInterval, performance, now: Date.now }
+  const real = {
+    setTimeout,
+    clearTimeout,
+    setInterval,
+    clearInterval,
+    performance,
+    now: Date.now,
+    timeout: AbortSignal.timeout,
+  }
   const entries = new Set<Entry>()
   let now = 0
   let slept = 0
@@ -126,6 +134,13 @@ export function startVirtualTime({
     value: { now: () => now, timeOrigin: START, mark: () => undefined, measure: () => undefined },
   })
   Date.now = () => START + now + slept
+  AbortSignal.timeout = ms => {
+    const controller = new AbortController()
+    const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+    // It holds no process, so it is no timer that a program may leave.
+    add(ms, () => controller.abort(reason), true, false)
+    return controller.signal
+  }
 
   function next(until: number): Entry | undefined {
     let first: Entry | undefined
@@ -211,7 +226,8 @@ export function startVirtualTime({
       await pass(0)
     },
     end() {
-      const { performance: clock, now: wall, ...timers } = real
+      const { performance: clock, now: wall, timeout, ...timers } = real
+      AbortSignal.timeout = timeout
       Object.assign(globalThis, timers)
       Object.defineProperty(globalThis, 'performance', {
         configurable: true,

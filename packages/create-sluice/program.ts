@@ -172,7 +172,9 @@ async function create(given: Arguments, io: IO, home: string): Promise<number> {
     ...(kind === 'app' ? ['npm start'] : []),
   ]
   if (install && !isInstalled)
-    io.stderr.write('create-sluice: npm install failed; the project is there without it\n')
+    io.stderr.write(
+      'create-sluice: npm install failed; the project is there without it. --packages DIR takes sluice from tarballs instead of the registry\n',
+    )
   io.stdout.write(`\n${steps.map(step => `  ${step}\n`).join('')}`)
   return install && !isInstalled ? 1 : 0
 }

@@ -17,7 +17,7 @@ import { verify } from '../../plugins/verify/index.js'
 import { type PluginTestOptions, sampleSigners, testPlugin } from '../../testing/index.js'
 
 const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] = [
-  ['nothing', () => ({ name: 'nothing' })],
+  ['nothing', () => ({ name: 'nothing', report: next => next })],
   ['bearer-auth', () => bearerAuth({ token: 'token' })],
   ['hmac-auth', () => hmacAuth({ apiKey: 'key', userSecret: 'secret' })],
   ['decoders', () => decoders(...allDecoders)],

@@ -16,7 +16,7 @@ export interface WorldSettings {
   readonly stack: (plugin: Plugin) => Plugins
   readonly may: ReadonlySet<Allowance>
   readonly feedIDs: readonly string[]
-  readonly values: ((feedID: string) => readonly (bigint | number | boolean)[]) | undefined
+  readonly values: (feedID: string) => readonly (bigint | number | boolean)[] | undefined
   readonly signed: boolean
   /** Milliseconds after which a report that is held counts as lost, and a call as pending. */
   readonly patience: number
@@ -172,7 +172,7 @@ export class World {
     if (known !== undefined) return known
     const isMilliseconds = feedResolution(feedID) === 'ms'
     const unit = isMilliseconds ? 1000 : 1
-    const given = value === undefined ? values?.(feedID) : [value]
+    const given = value === undefined ? values(feedID) : [value]
     const report = sampleReport({
       feedID,
       observationsTimestamp: seconds * unit,
