@@ -14,7 +14,15 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
  * Packages of which the build carries a copy of what it uses, so that nobody installs the rest of them: a tenth of the noble
  * packages. (CommonJS would need one of ky anyway: Node 20 can't require an ES module.)
  */
-export const copied = ['@noble/curves', '@noble/hashes', 'eventemitter3', 'ky', 'uplot', 'ws']
+export const copied = [
+  '@bitauth/libauth',
+  '@noble/curves',
+  '@noble/hashes',
+  'eventemitter3',
+  'ky',
+  'uplot',
+  'ws',
+]
 
 /** Packages that the library alone carries a copy of: ws, as the client of it that a bundler can put into an ES module. */
 const ofLibrary = ['ws']
@@ -32,6 +40,8 @@ function fileOf(id) {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   // It is CommonJS that its ES module imports: what its bundle of both exports is no other.
   if (id === 'eventemitter3') return join(folder, 'dist', 'eventemitter3.esm.js')
+  // A package without `exports` has its modules at their paths.
+  if (exports === undefined) return join(root, 'node_modules', id)
   let found = exports[`.${id.slice(name.length)}`] ?? exports
   while (typeof found === 'object') found = found.import ?? found.default
   return join(folder, found)

@@ -30,8 +30,8 @@ export interface VerificationMetrics {
    */
   readonly oldestMs: number
   /**
-   * The library that recovers the signers, `secp256k1` or `noble`; undefined before the first
-   * report.
+   * The library that recovers the signers, `secp256k1`, `wasm` or `noble`; undefined before the
+   * first report.
    */
   readonly curveLibrary: string | undefined
   /** The largest number of threads that recover signers; 0 if the event loop does it. */

@@ -33,7 +33,9 @@ export class Checker {
     this.#options = options
     this.#log = log
     this.#source = createSignerSource(options.signers)
-    this.speed = new Speed(speed => log.info?.(describe(speed, options), speed.facts()))
+    this.speed = new Speed(speed =>
+      log[speed.hasFallenBack ? 'warn' : 'info']?.(describe(speed), speed.facts()),
+    )
   }
 
   /** Whether a report that is being checked waits for its signers. */
@@ -121,11 +123,9 @@ async function loadThreads(): Promise<typeof import('./thread-recovery.js') | un
 }
 
 /** Describes for the log how fast reports are verified. */
-function describe(speed: Speed, options: CheckedVerifyOptions): string {
+function describe(speed: Speed): string {
   const { curveLibrary, threads = 0, f, reportsPerSecond } = speed.facts()
   const place = threads === 0 ? 'the event loop' : `${threads} thread${threads === 1 ? '' : 's'}`
   const line = `${curveLibrary} in ${place} verifies about ${reportsPerSecond} reports a second, of f ${f}`
-  return curveLibrary === 'noble' && options.curveLibrary === 'auto'
-    ? `${line}: the package secp256k1 is faster, and is not installed`
-    : line
+  return speed.note === undefined ? line : `${line}: ${speed.note}`
 }

@@ -98,8 +98,11 @@ export type VerifyMode =
  */
 export type Quorum = 'at-least' | 'exactly'
 
-/** The library that recovers signers: `auto` is secp256k1 if it is installed, else noble. */
-export type CurveLibraryChoice = 'auto' | 'noble' | 'secp256k1'
+/**
+ * The library that recovers signers: the package `secp256k1`, libsecp256k1 as WebAssembly (`wasm`),
+ * or `noble`. `auto` is the first of them that this platform can run.
+ */
+export type CurveLibraryChoice = 'auto' | 'noble' | 'secp256k1' | 'wasm'
 
 /** A thread of Node (`Worker` of node:worker_threads), or a `Worker` of the web. */
 export interface VerifyWorker {
@@ -118,8 +121,10 @@ export interface VerificationRules {
   /** Whether a report that has expired is rejected. @default false */
   readonly checkExpiry?: boolean
   /**
-   * The library that recovers the signers: `secp256k1` (an optional peer dependency, 0.06 ms a
-   * signature) or `noble` (1.5 ms a signature). `auto`: secp256k1 if it is installed, else noble.
+   * The library that recovers the signers. `secp256k1` is an optional peer dependency in machine
+   * code. `wasm` is libsecp256k1 as WebAssembly, which the package carries and which takes about
+   * twice as long. `noble` is JavaScript and takes about twenty times as long. `auto` is the first
+   * of them that this platform can run.
    * @default 'auto'
    */
   readonly curveLibrary?: CurveLibraryChoice
@@ -169,7 +174,7 @@ export const ruleSchema: {
   signers: signersRule,
   quorum: withDefault('at-least', oneOf('at-least', 'exactly')),
   checkExpiry: withDefault(false, checkBoolean),
-  curveLibrary: withDefault('auto', oneOf('auto', 'noble', 'secp256k1')),
+  curveLibrary: withDefault('auto', oneOf('auto', 'noble', 'secp256k1', 'wasm')),
 } satisfies Schema<VerificationRules>
 
 const schema = {

@@ -1,74 +1,16 @@
 // This module imports the hash function, so it is loaded only with the first report that is
 // verified.
-import { keccak_256 as keccak } from '@noble/hashes/sha3'
 import { fromHex, toHex } from '../../platform/bytes.js'
 import { setImmediate } from '../../platform/globals.js'
-import { loadSecp256k1 } from '../../platform/secp256k1.js'
 import type { VerificationMetrics } from '../../report/verifier.js'
+import {
+  type CurveLibrary,
+  CurveLibraryFailure,
+  keccak,
+  loadCurveLibrary,
+} from './curve-libraries.js'
 import type { CurveLibraryChoice } from './options.js'
-import type { Rejection } from './rule.js'
-
-/** A library for Ethereum's curve, secp256k1. */
-export interface CurveLibrary {
-  readonly name: Exclude<CurveLibraryChoice, 'auto'>
-  /**
-   * Recovers the key that signed a hash. The key is uncompressed: 65 bytes, of which the first is
-   * 4. `v` is 0 or 1. Returns undefined if r or s is zero or not below the order of the curve. Also
-   *    returns undefined if r belongs to no point, or if the key would be the point at infinity.
-   */
-  recover(hash: Uint8Array, r: Uint8Array, s: Uint8Array, v: number): Uint8Array | undefined
-}
-
-/** Loads a library; undefined if it is not installed. */
-export async function loadCurveLibrary(
-  choice: CurveLibraryChoice,
-): Promise<CurveLibrary | undefined> {
-  const recover = choice === 'noble' ? undefined : await loadNative()
-  if (recover !== undefined) return { name: 'secp256k1', recover }
-  return choice === 'secp256k1' ? undefined : { name: 'noble', recover: await loadNoble() }
-}
-
-/**
- * Loads libsecp256k1, which takes 0.06 ms a signature. Undefined if the package, or its binding for
- * this machine, is missing.
- */
-export async function loadNative(): Promise<CurveLibrary['recover'] | undefined> {
-  const library = await loadSecp256k1()
-  if (library === undefined) return undefined
-  const key = new Uint8Array(65)
-  return recovering((pair, v, hash) => library.ecdsaRecover(pair, v, hash, false, key))
-}
-
-/** Loads a library in JavaScript, which takes 1.5 ms a signature. */
-export async function loadNoble(): Promise<CurveLibrary['recover']> {
-  const { createRecoverKey } = await import('./curve.js')
-  return recovering(createRecoverKey(keccak))
-}
-
-/**
- * Makes a `recover` function for `CurveLibrary`. The given function takes r and s in one array, and
- * throws if there is no key.
- */
-function recovering(
-  recover: (pair: Uint8Array, v: number, hash: Uint8Array) => Uint8Array,
-): CurveLibrary['recover'] {
-  const pair = new Uint8Array(64)
-  return function recoverOrNone(hash, r, s, v) {
-    pair.set(r)
-    pair.set(s, 32)
-    try {
-      return recover(pair, v, hash)
-    } catch {
-      return undefined
-    }
-  }
-}
-
-/** The rejection of every report while no library is installed. */
-export const noCurveLibrary: Rejection = {
-  reason: 'curve-library-unavailable',
-  rule: 'the package secp256k1, or its binding for this machine, is not installed',
-}
+import { isRejection, type Rejection } from './rule.js'
 
 /**
  * The addresses that signed, in the order of the signatures, or the rejection of an invalid
@@ -148,6 +90,8 @@ export interface Task {
 /** How many valid reports were timed, and how many milliseconds their recovery took. */
 export interface Timed {
   readonly curveLibrary: string | undefined
+  /** For the log: why it is not a faster library. */
+  readonly note: string | undefined
   readonly reports: number
   readonly ms: number
 }
@@ -157,33 +101,66 @@ const COLD = 3
 
 /** Recovers signers and times it. Forgeries, which cost little, are not timed. */
 export class TimedRecovery {
-  readonly #library: CurveLibrary | undefined
+  readonly #choice: CurveLibraryChoice
+  #library: CurveLibrary | Rejection
   #cold = COLD
   #reports = 0
   #ms = 0
 
-  constructor(library: CurveLibrary | undefined) {
+  private constructor(choice: CurveLibraryChoice, library: CurveLibrary | Rejection) {
+    this.#choice = choice
     this.#library = library
   }
 
-  /** Recovers the signers of a report. */
-  recover({ fullReport, addresses }: Task): Recovered {
-    if (this.#library === undefined) return noCurveLibrary
+  /** Loads a library. */
+  static async load(choice: CurveLibraryChoice): Promise<TimedRecovery> {
+    return new TimedRecovery(choice, await loadCurveLibrary(choice))
+  }
+
+  /**
+   * Recovers the signers of a report. Undefined if the library has failed. Then call `replace`, and
+   * recover the signers again.
+   */
+  recover({ fullReport, addresses }: Task): Recovered | undefined {
+    if (isRejection(this.#library)) return this.#library
     const begun = performance.now()
-    const recovered = recoverSigners(fullReport, addresses, this.#library)
-    if ('reason' in recovered || this.#cold-- > 0) return recovered
+    let recovered: Recovered
+    try {
+      recovered = recoverSigners(fullReport, addresses, this.#library)
+    } catch (thrown) {
+      if (thrown instanceof CurveLibraryFailure) return undefined
+      throw thrown
+    }
+    if (isRejection(recovered) || this.#cold-- > 0) return recovered
     this.#reports++
     this.#ms += performance.now() - begun
     return recovered
   }
 
-  /** Returns the times since the last call. */
-  take(): Timed {
-    const timed = { curveLibrary: this.#library?.name, reports: this.#reports, ms: this.#ms }
+  /** Replaces a library that has failed by the next one. A library never fails twice. */
+  async replace(): Promise<void> {
+    this.#library = await loadCurveLibrary(this.#choice)
+    this.#cold = COLD
     this.#reports = 0
     this.#ms = 0
-    return timed
   }
+
+  /** Returns the times since the last call. */
+  take(): Timed {
+    const library = isRejection(this.#library) ? undefined : this.#library
+    const [reports, ms] = [this.#reports, this.#ms]
+    this.#reports = 0
+    this.#ms = 0
+    return { curveLibrary: library?.name, note: library?.note, reports, ms }
+  }
+}
+
+/** Recovers the signers of a report. If the library fails, another library recovers them. */
+export async function recoverAnyway(recovery: TimedRecovery, task: Task): Promise<Recovered> {
+  const recovered = recovery.recover(task)
+  if (recovered !== undefined) return recovered
+  await recovery.replace()
+  return recoverAnyway(recovery, task)
 }
 
 /** How many reports must be timed before the speed is known. */
@@ -194,9 +171,14 @@ const ENOUGH = 4
  */
 const MOST = 256
 
-/** Measures how fast signers are recovered. Calls `onKnown` once, when the speed is known. */
+/**
+ * Measures how fast signers are recovered. Calls `onKnown` when the speed is known, and again if
+ * another library has replaced the first one.
+ */
 export class Speed {
   curveLibrary: string | undefined
+  /** For the log: why it is not a faster library. */
+  note: string | undefined
   /** The number of threads; 0 is the caller's thread. */
   threads: number | undefined
   /** How many signers of the last report may be faulty. */
@@ -204,15 +186,26 @@ export class Speed {
   #reports = 0
   #ms = 0
   #isKnown = false
+  /** The libraries so far. Threads may use different ones, each of which begins the times once. */
+  readonly #libraries = new Set<string>()
   readonly #onKnown: (speed: Speed) => void
 
   constructor(onKnown: (speed: Speed) => void = () => undefined) {
     this.#onKnown = onKnown
   }
 
-  add({ curveLibrary, reports, ms }: Timed, threads: number): void {
-    this.curveLibrary = curveLibrary ?? this.curveLibrary
+  /** Whether a library has failed, and another one has replaced it. */
+  get hasFallenBack(): boolean {
+    return this.#libraries.size > 1
+  }
+
+  add({ curveLibrary, note, reports, ms }: Timed, threads: number): void {
     this.threads = threads
+    if (curveLibrary !== undefined && curveLibrary !== this.curveLibrary) {
+      this.curveLibrary = curveLibrary
+      this.note = note
+      if (!this.#libraries.has(curveLibrary)) this.#begin(curveLibrary)
+    }
     this.#reports += reports
     this.#ms += ms
     if (this.#reports >= MOST) {
@@ -222,6 +215,14 @@ export class Speed {
     if (this.#isKnown || this.#reports < ENOUGH) return
     this.#isKnown = true
     this.#onKnown(this)
+  }
+
+  /** The times of another library say nothing about this one. */
+  #begin(curveLibrary: string): void {
+    this.#libraries.add(curveLibrary)
+    this.#reports = 0
+    this.#ms = 0
+    this.#isKnown = false
   }
 
   /** The fields that `getMetrics` shows. */
@@ -316,9 +317,8 @@ export class LoopRecovery implements Recovery {
     const own = ++this.#runners
     this.#runner = own
     // `done` must not be called before `add` has returned, so the loop always waits here.
-    const isLoaded = this.#recovery !== undefined
-    const library = isLoaded ? await undefined : await loadCurveLibrary(this.#choice)
-    this.#recovery ??= new TimedRecovery(library)
+    const recovery = await (this.#recovery ?? TimedRecovery.load(this.#choice))
+    this.#recovery ??= recovery
     let until = performance.now() + SLICE
     for (let next = 0; this.#runner === own && !this.#isEnded; next++) {
       const job = this.#jobs[next]
@@ -330,8 +330,15 @@ export class LoopRecovery implements Recovery {
         if (this.#jobs.length === 0 && this.#runner === own) this.#runner = 0
         until = performance.now() + SLICE
       } else if (job.isWanted()) {
-        finish(job, recoverOne(job, this.#recovery))
-        this.#speed.add(this.#recovery.take(), 0)
+        const recovered = recoverOne(job, this.#recovery)
+        if (recovered === undefined) {
+          this.#jobs.splice(0, next)
+          next = -1
+          await this.#recovery.replace()
+        } else {
+          finish(job, recovered)
+          this.#speed.add(this.#recovery.take(), 0)
+        }
       }
     }
   }
@@ -351,7 +358,7 @@ function nextTurn(): Promise<void> {
   return new Promise(resolve => void setImmediate(resolve))
 }
 
-function recoverOne(job: Job, recovery: TimedRecovery): Recovered {
+function recoverOne(job: Job, recovery: TimedRecovery): Recovered | undefined {
   try {
     return recovery.recover(job)
   } catch (cause) {

@@ -2,25 +2,27 @@
 // later message is a batch of reports. The thread answers the batches in their order.
 import { receive } from '../../platform/threads.js'
 import type { CurveLibraryChoice } from './options.js'
-import { loadCurveLibrary, type Task, TimedRecovery } from './recovery.js'
+import { type Recovered, recoverAnyway, type Task, TimedRecovery } from './recovery.js'
 import type { RecoveryAnswer } from './thread-recovery.js'
 
-let loading: Promise<TimedRecovery> | undefined
-
-async function load(choice: CurveLibraryChoice): Promise<TimedRecovery> {
-  return new TimedRecovery(await loadCurveLibrary(choice))
-}
+/** Settles when the batches so far are answered. So answers have the order of their batches. */
+let last: Promise<TimedRecovery> | undefined
 
 async function recoverAll(
-  loaded: Promise<TimedRecovery>,
+  recovery: TimedRecovery,
   tasks: readonly Task[],
 ): Promise<RecoveryAnswer> {
-  const recovery = await loaded
-  const recovered = tasks.map(task => recovery.recover(task))
+  const recovered: Recovered[] = []
+  for (const task of tasks)
+    recovered.push(recovery.recover(task) ?? (await recoverAnyway(recovery, task)))
   return { recovered, timed: recovery.take() }
 }
 
 receive((message, answer) => {
-  if (loading === undefined) loading = load(message as CurveLibraryChoice)
-  else void recoverAll(loading, message as readonly Task[]).then(answer)
+  if (last === undefined) last = TimedRecovery.load(message as CurveLibraryChoice)
+  else
+    last = last.then(async recovery => {
+      answer(await recoverAll(recovery, message as readonly Task[]))
+      return recovery
+    })
 })

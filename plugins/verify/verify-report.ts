@@ -3,7 +3,7 @@ import { checkSignal, number, optional, readOptions, type Schema } from '../../c
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/full-report.js'
 import { ruleSchema, type Signers, type VerificationRules } from './options.js'
-import { loadCurveLibrary, noCurveLibrary, recoverSigners } from './recovery.js'
+import { recoverAnyway, TimedRecovery } from './recovery.js'
 import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toError } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 
@@ -89,8 +89,9 @@ export async function verifyReport(
   const found = await (signal === undefined ? finding : abortable(finding, signal)).finally(leave)
   const set = orThrow(found)
   orThrow(checkQuorum(claim, set, given.quorum) ?? claim)
-  const library = orThrow((await loadCurveLibrary(given.curveLibrary)) ?? noCurveLibrary)
-  const signers = orThrow(recoverSigners(fullReport, set.addresses, library))
+  const recovery = await TimedRecovery.load(given.curveLibrary)
+  const task = { fullReport, addresses: set.addresses }
+  const signers = orThrow(await recoverAnyway(recovery, task))
   const { sequenceNumber } = readContext(fullReport, feedID)
   const times = { validFromTimestamp, observationsTimestamp }
   return { feedID, configDigest, sequenceNumber, ...times, f: set.f, signers }

@@ -24,10 +24,11 @@ const owners: Readonly<Record<string, RegExp>> = {
   eventemitter3: /^client\/stream\/events\.ts$/,
   '@peculiar/webcrypto': /^platform\/webcrypto\.ts$/,
   tweetnacl: /^crypto\/sealed-box\.ts$/,
+  '@bitauth/libauth': /^plugins\/verify\/wasm\.ts$/,
   '@noble/curves':
     /^(packages\/engine\/.*|crypto\/tdh2\/group|plugins\/verify\/curve|testing\/reports)\.ts$/,
   '@noble/hashes':
-    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/recovery|testing\/reports)\.ts$/,
+    /^(packages\/engine\/.*|crypto\/(sealed-box|tdh2\/encoding)|plugins\/verify\/curve-libraries|testing\/reports)\.ts$/,
   undici: /^platform\/net\.ts$/,
   'jest-environment-node': /^packages\/engine\/jest\.ts$/,
   secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
@@ -45,7 +46,7 @@ const owners: Readonly<Record<string, RegExp>> = {
 
 /** Packages that the build copies, so that nobody installs them. */
 const copied: readonly string[] = [
-  ...(/copied = \[(.*)\]/.exec(read('build/compile.mjs'))?.[1] ?? '').matchAll(/'([^']+)'/g),
+  ...(/copied = \[([^\]]*)\]/.exec(read('build/compile.mjs'))?.[1] ?? '').matchAll(/'([^']+)'/g),
 ].map(([, name]) => name as string)
 /** Those that a package, or the library, may import. */
 const knownTo = (house: string): readonly string[] => {

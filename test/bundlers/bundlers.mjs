@@ -152,7 +152,7 @@ export const forms = {
 /** What a bundler can't do, said beside the table. */
 export const notes = {
   vite: 'takes CommonJS from packages alone, so there is no program in CommonJS',
-  parcel: 'leaves secp256k1 where it is, and does not find it again: noble verifies',
+  parcel: 'leaves secp256k1 where it is, and does not find it again: WebAssembly verifies',
 }
 
 const builtins = [...builtinModules, ...builtinModules.map(name => `node:${name}`)]

@@ -40,7 +40,7 @@ const steps = {
       throw new Error(`${threads} threads answer, and getMetrics() says ${claimed?.threads}`)
     if (wantsThreads && threads === 0) throw new Error('no thread answers, and one was given')
     const count = threads === 1 ? '1 thread' : `${threads} threads`
-    return claimed.curveLibrary === 'noble' ? count : `${count}, native`
+    return claimed.curveLibrary === 'secp256k1' ? `${count}, native` : count
   },
   async rest({ createClient }, { rest, feeds }) {
     const client = createClient(rest)

@@ -114,8 +114,10 @@ export async function runSteps(url, load, report) {
     async 'verify, in this thread and others'() {
       const { fullReport, feedID, signers } = published.at(-1)
       const options = { signers: facts.publishedNetwork }
-      const verified = await verifyReport(fullReport, options)
-      checkSame([verified.feedID, verified.signers], [feedID, signers], 'what was verified')
+      for (const curveLibrary of ['auto', 'wasm', 'noble']) {
+        const verified = await verifyReport(fullReport, { ...options, curveLibrary })
+        checkSame([verified.feedID, verified.signers], [feedID, signers], curveLibrary)
+      }
       const changed = fullReport.slice(0, 700) + (fullReport[700] === '0' ? 1 : 0)
       const error = await failureOf(verifyReport(changed + fullReport.slice(701), options))
       checkSame([error.code, error.reason], ['VERIFICATION', 'unknown-signer'], 'of what was not')

@@ -1,8 +1,8 @@
 // Verification where secp256k1 has no binding. The package itself would continue with a library in JavaScript.
 import { beforeAll, expect, jest, test } from '@jest/globals'
 import { verifyReport } from '../../../index.js'
+import { loadCurveLibrary } from '../../../plugins/verify/curve-libraries.js'
 import { readVerifyOptions } from '../../../plugins/verify/options.js'
-import { loadCurveLibrary } from '../../../plugins/verify/recovery.js'
 import { Verifier } from '../../../plugins/verify/verifier.js'
 import { makeReport, reportOf, signers } from '../../support/report/signed-reports.js'
 
@@ -26,9 +26,12 @@ beforeAll(() => {
     )
 })
 
-test('noble replaces it, and nothing of the package is used', async () => {
+test('WebAssembly replaces it, and nothing of the package is used', async () => {
   const { fullReport } = makeReport()
-  expect(await loadCurveLibrary('auto')).toBeDefined()
+  expect(await loadCurveLibrary('auto')).toMatchObject({
+    name: 'wasm',
+    note: 'the package secp256k1 is faster, and is not installed',
+  })
   expect(await verifyReport(fullReport, { signers })).toMatchObject({ f: 2 })
   expect(loaded).toEqual([])
 })
@@ -37,7 +40,9 @@ test('curveLibrary: secp256k1 gives an error, and no report passes', async () =>
   const made = makeReport()
   const failure = {
     reason: 'curve-library-unavailable',
-    message: expect.stringContaining('secp256k1'),
+    message: expect.stringContaining(
+      'curveLibrary secp256k1 cannot be used: the package secp256k1',
+    ),
   }
   await expect(
     verifyReport(made.fullReport, { signers, curveLibrary: 'secp256k1' }),

@@ -1,11 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type CurveLibrary,
-  LoopRecovery,
-  loadCurveLibrary,
-  type Recovery,
-  recoverSigners,
-} from '../../../plugins/verify/recovery.js'
+import { type CurveLibrary, loadCurveLibrary } from '../../../plugins/verify/curve-libraries.js'
+import { LoopRecovery, type Recovery, recoverSigners } from '../../../plugins/verify/recovery.js'
 import { ThreadRecovery } from '../../../plugins/verify/thread-recovery.js'
 import {
   addresses,

@@ -65,6 +65,8 @@ afterEach(() => restore())
 const ways: readonly (readonly [string, Partial<VerifyOptions>])[] = [
   ['noble, in the loop', { curveLibrary: 'noble', workers: 0 }],
   ['noble, in threads', { curveLibrary: 'noble', workers: 2 }],
+  ['wasm, in the loop', { curveLibrary: 'wasm', workers: 0 }],
+  ['wasm, in threads', { curveLibrary: 'wasm', workers: 2 }],
   ...(isNativeHere
     ? ([
         ['secp256k1, in the loop', { curveLibrary: 'secp256k1', workers: 0 }],
@@ -176,7 +178,7 @@ test('wrong options are rejected at once', () => {
     [{ signers: { ...signers, f: 0 } }, 'signers.f must be at least 1'],
     [{ workers: -1 }, 'workers must be at least 0'],
     [{ workers: 1.5 }, 'workers must be a whole number'],
-    [{ curveLibrary: 'wasm' }, 'curveLibrary must be'],
+    [{ curveLibrary: 'elliptic' }, 'curveLibrary must be'],
     [{ quorum: 1 }, 'quorum must be'],
     [{ now: 1 }, 'now must be a function'],
     [{ threads: 1 }, "unknown option 'threads' of verify"],
@@ -331,7 +333,7 @@ describe.each(['esm', 'cjs'])('the %s build', format => {
       const { verifyReport } = ${load('index.js')}
       const files = () => typeof require === 'function' ? Object.keys(require.cache) : []
       const loaded = () => [...files(), ...process.moduleLoadList.filter(each => !before.has(each))].filter(
-        each => /worker_threads|node_modules.*secp256k1|noble|keccak|native/.test(each))
+        each => /worker_threads|node_modules.*secp256k1|libauth|noble|keccak|native/.test(each))
       const early = loaded().length
       verifyReport(${JSON.stringify(whole.fullReport)}, { signers: ${JSON.stringify(signers)} }).then(
         ({ signers }) => console.log(early, loaded().length > 0, signers.join()))

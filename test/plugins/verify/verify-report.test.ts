@@ -30,7 +30,9 @@ import {
   word,
 } from '../../support/report/signed-reports.js'
 
-const libraries = isNativeHere ? (['noble', 'secp256k1'] as const) : (['noble'] as const)
+const libraries = isNativeHere
+  ? (['noble', 'wasm', 'secp256k1'] as const)
+  : (['noble', 'wasm'] as const)
 
 async function reasonOf(verifying: Promise<Verification>): Promise<VerificationFailure> {
   const thrown = await verifying.then(
@@ -298,7 +300,7 @@ test('wrong options are rejected, each by its name', async () => {
     verifyReport(fullReport, { signers, ...options }).catch(error => error)
   for (const [options, message] of [
     [{ quorum: 'most' }, "quorum must be 'at-least' or 'exactly', not 'most'"],
-    [{ curveLibrary: 'elliptic' }, "curveLibrary must be 'auto', 'noble' or 'secp256k1'"],
+    [{ curveLibrary: 'elliptic' }, "curveLibrary must be 'auto', 'noble', 'secp256k1' or 'wasm'"],
     [{ signers: undefined }, 'signers is required'],
     [{ signers: 'me' }, 'signers must be a set, a list of sets or a function, not string'],
     [{ feedID: '0x00' }, 'feedID must be 0x and 64 hexadecimal digits'],
