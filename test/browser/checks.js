@@ -33,6 +33,10 @@ async function withClient(options, use) {
   }
 }
 
+const place = globalThis.document?.title ?? 'worker'
+/** The curve library that a page can run best. */
+const fastest = place === 'page without WebAssembly' ? 'noble' : 'wasm'
+
 const checksOf = ({ published, signers, relay, credentials, example }) => {
   const { endpoint, wsEndpoint, feeds, network } = relay
   return {
@@ -55,6 +59,21 @@ const checksOf = ({ published, signers, relay, credentials, example }) => {
       const error = await failureOf(verifyReport(changed, { signers }))
       check(error.reason === 'unknown-signer', `${error}`)
     },
+    async 'verifies with each curve library that the page allows'() {
+      const { fullReport, signers: by } = published.at(-1)
+      for (const curveLibrary of ['wasm', 'noble', 'secp256k1']) {
+        const verifying = verifyReport(fullReport, { signers, curveLibrary })
+        if (curveLibrary === 'noble' || curveLibrary === fastest) {
+          const verified = await verifying
+          check(String(verified.signers) === String(by), `signed by ${verified.signers}`)
+          continue
+        }
+        const { reason, message } = await failureOf(verifying)
+        check(reason === 'curve-library-unavailable', `${curveLibrary}: ${reason}`)
+        if (curveLibrary === 'wasm')
+          check(/does not compile WebAssembly: .*CSP|Content Security/i.test(message), message)
+      }
+    },
     async 'signs as Node does'() {
       const { args, headers } = example
       const made = await generateAuthHeaders(...args)
@@ -72,6 +91,8 @@ const checksOf = ({ published, signers, relay, credentials, example }) => {
           times.push(report.observationsTimestamp)
           if (times.length === 20) break
         }
+        const { curveLibrary } = stream.getMetrics().verification
+        check(curveLibrary === fastest, `${curveLibrary} verified`)
         await stream.close()
         check(new Set(times).size >= 10, `times ${times}`)
       })
@@ -129,6 +150,5 @@ async function runChecks() {
   return results
 }
 
-const place = globalThis.document === undefined ? 'worker' : 'page'
 const body = JSON.stringify({ place, results: await runChecks() })
 await fetch('/results', { method: 'POST', body })

@@ -1,4 +1,5 @@
-// Runs the package in a real browser: npm run browser. A page and a worker of it decode, verify, sign, and read through a relay.
+// Runs the package in a real browser: npm run browser. A page and a worker of it decode, verify, sign, and read through a relay,
+// and so do two pages whose policies forbid and allow WebAssembly.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateAuthHeaders } from 'sluice'
@@ -9,11 +10,18 @@ import { startRelay } from './relay.mjs'
 const PATIENCE = 45_000
 /** The exit code where there is no Chromium. */
 const UNAVAILABLE = 69
-const places = ['page', 'worker']
+/** Pages in frames of the first page, and their policies for scripts. The title of a page is its name. */
+const framed = {
+  'page without WebAssembly': "script-src 'self'",
+  'page with wasm-unsafe-eval': "script-src 'self' 'wasm-unsafe-eval'",
+}
+const places = ['page', 'worker', ...Object.keys(framed)]
 
-const page = `<!doctype html><meta charset="utf-8"><title>sluice</title>
-<script type="module" src="/checks.js"></script>
-<script>new Worker('/checks.js', { type: 'module' })</script>`
+const script = `<script type="module" src="/checks.js"></script>`
+const titled = title => `<!doctype html><meta charset="utf-8"><title>${title}</title>${script}`
+const page = `${titled('page')}
+<script>new Worker('/checks.js', { type: 'module' })</script>
+${Object.keys(framed).map(name => `<iframe src="/framed/${encodeURIComponent(name)}"></iframe>`)}`
 
 async function makeFacts(relay) {
   const { reports: published } = JSON.parse(
@@ -38,7 +46,7 @@ async function readBody(request) {
   return JSON.parse(body)
 }
 
-const script = await bundleForPage(join(root, 'test', 'browser', 'checks.js'))
+const checks = await bundleForPage(join(root, 'test', 'browser', 'checks.js'))
 const results = new Map()
 let finish
 const isFinished = new Promise(resolve => {
@@ -48,8 +56,12 @@ let facts
 
 const relay = await startRelay(async function answer(request, response) {
   if (request.url === '/') response.setHeader('Content-Type', 'text/html').end(page)
-  else if (request.url === '/checks.js')
-    response.setHeader('Content-Type', 'text/javascript').end(script)
+  else if (request.url.startsWith('/framed/')) {
+    const name = decodeURIComponent(request.url.slice('/framed/'.length))
+    response.setHeader('Content-Security-Policy', framed[name])
+    response.setHeader('Content-Type', 'text/html').end(titled(name))
+  } else if (request.url === '/checks.js')
+    response.setHeader('Content-Type', 'text/javascript').end(checks)
   else if (request.url === '/facts') response.end(JSON.stringify(facts))
   else if (request.url === '/results') {
     const { place, results: found } = await readBody(request)
@@ -93,4 +105,4 @@ if (failure !== undefined) {
   process.exitCode = failure instanceof NoChromium ? UNAVAILABLE : 1
 } else if (process.exitCode === 1)
   console.log(`browser: FAILED\n${results.size === places.length ? '' : chromium?.said}`)
-else console.log(`browser: all checks passed, in a page and in a worker`)
+else console.log(`browser: all checks passed, in ${places.length} places`)
