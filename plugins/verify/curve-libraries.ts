@@ -39,10 +39,12 @@ const loaded = new Map<CurveLibraryChoice, CurveLibrary>()
 export async function loadCurveLibrary(
   choice: CurveLibraryChoice,
 ): Promise<CurveLibrary | Rejection> {
-  const known = loaded.get(choice)
-  if (known !== undefined) return known
-  const library = await load(choice)
-  if ('recover' in library) loaded.set(choice, library)
+  return loaded.get(choice) ?? (await load(choice))
+}
+
+/** Remembers a library. Nothing may be awaited between finding out that it works, and this call. */
+function keep(choice: CurveLibraryChoice, library: CurveLibrary): CurveLibrary {
+  loaded.set(choice, library)
   return library
 }
 
@@ -50,20 +52,24 @@ async function load(choice: CurveLibraryChoice): Promise<CurveLibrary | Rejectio
   const isAuto = choice === 'auto'
   if (isAuto || choice === 'secp256k1') {
     const recover = await loadNative()
-    if (recover !== undefined) return { name: 'secp256k1', recover }
+    if (recover !== undefined) return keep(choice, { name: 'secp256k1', recover })
     if (!isAuto) return unavailable(choice, NOT_INSTALLED)
   }
   let obstacle: string | undefined
   if (isAuto || choice === 'wasm') {
-    const recover = await loadWasm()
-    if (typeof recover === 'function')
+    const found = await loadWasm()
+    const recover = wasmFailure ?? found
+    if (typeof recover === 'function') {
       // A web page cannot install the package.
-      return { name: 'wasm', recover, ...(isAuto && opensSockets && { note: FASTER }) }
+      const note = isAuto && opensSockets && { note: FASTER }
+      return keep(choice, { name: 'wasm', recover, ...note })
+    }
     if (!isAuto) return unavailable(choice, recover)
     obstacle = opensSockets ? `${recover}, and ${NOT_INSTALLED}` : recover
   }
   const recover = await loadNoble()
-  return { name: 'noble', recover, ...(obstacle !== undefined && { note: obstacle }) }
+  const note = obstacle !== undefined && { note: obstacle }
+  return keep(choice, { name: 'noble', recover, ...note })
 }
 
 const NOT_INSTALLED = 'the package secp256k1, or its binding for this machine, is not installed'
@@ -87,6 +93,8 @@ export async function loadNative(): Promise<CurveLibrary['recover'] | undefined>
 
 /** The `recover` function of libsecp256k1 as WebAssembly, or why there is none. */
 let wasm: Promise<CurveLibrary['recover'] | string> | undefined
+/** Set once the library has stopped in the middle of a signature. It is not used again. */
+let wasmFailure: string | undefined
 
 /**
  * Loads libsecp256k1 as WebAssembly. Returns the reason if that is not possible. The library is
@@ -111,7 +119,7 @@ async function compileWasm(): Promise<CurveLibrary['recover'] | string> {
         return recover(hash, r, s, v)
       } catch (cause) {
         failure = new CurveLibraryFailure('the curve library has failed', { cause })
-        wasm = Promise.resolve(`libsecp256k1 has failed as WebAssembly: ${messageOf(cause)}`)
+        wasmFailure = `libsecp256k1 has failed as WebAssembly: ${messageOf(cause)}`
         loaded.clear()
         throw failure
       }

@@ -188,6 +188,24 @@ test('stops while a single report is verified: noble verifies it, and those afte
   expect(calls()).toBe(2)
 })
 
+test.each(Array.from({ length: 12 }, (_, steps) => steps))(
+  'stops %i steps after another caller began to load it: no later caller gets it',
+  async steps => {
+    stopAt(1)
+    const { loadCurveLibrary, loadWasm } = await import(
+      '../../../plugins/verify/curve-libraries.js'
+    )
+    const recover = await loadWasm()
+    if (typeof recover !== 'function') throw new Error(recover)
+    const word = new Uint8Array(32).fill(1)
+    const loading = loadCurveLibrary('auto')
+    for (let step = 0; step < steps; step++) await undefined
+    expect(() => recover(word, word, word, 0)).toThrow('the curve library has failed')
+    await loading
+    expect(await loadCurveLibrary('auto')).toMatchObject({ name: 'noble' })
+  },
+)
+
 test('with curveLibrary: wasm a library that stops is an error that says so, and nothing passes', async () => {
   stopAt(2)
   const { verifyReport } = await import('../../../index.js')
