@@ -2,7 +2,7 @@ import { asError } from 'sluice/core'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
 import { envelopeOf, type FrameFields } from './frame.js'
 import { mapSome, type ReportLog } from './log.js'
-import { createPages, type FindPage, findLatest, type ScanOptions } from './scan.js'
+import { findLatest, ReportSearch, type ScanContext, type ScanOptions, type Turn } from './scan.js'
 import { feedsOfShare, type Share } from './subjects.js'
 
 /** The log that REST requests are answered from, and how it is searched. */
@@ -12,13 +12,19 @@ export interface LogRestParts extends ScanOptions {
   readonly share: Share | undefined
 }
 
+/**
+ * A fetch whose requests are answered from the log. `turn` delays each of a request's queries to
+ * the log until it may be sent.
+ */
+export type LogFetch = (...given: [...Parameters<typeof fetch>, turn?: Turn]) => Promise<Response>
+
 interface Parts extends LogRestParts {
-  readonly findPage: FindPage
-  /** The signal of the request. */
-  readonly signal: AbortSignal | undefined
+  readonly search: ReportSearch
+  readonly context: ScanContext
 }
 
-const DEFAULT_PAGE = 10
+/** How many reports a page has if the request names no limit. */
+export const DEFAULT_PAGE = 10
 const MAX_PAGE = 10_000
 /** How many feeds of a bulk request are searched at a time. */
 const AT_A_TIME = 16
@@ -27,16 +33,16 @@ const AT_A_TIME = 16
  * Creates a fetch that answers the service's REST requests from the log, and sends nothing
  * elsewhere. It settles only when its queries to the log have ended, even if its signal aborts.
  */
-export function createLogFetch(given: LogRestParts): typeof fetch {
-  const findPage = createPages(given.log, given)
-  return async function fetchFromLog(input, init) {
+export function createLogFetch(given: LogRestParts): LogFetch {
+  const search = new ReportSearch(given.log, given)
+  return async function fetchFromLog(input, init, turn) {
     const { pathname, searchParams } = new URL(String(input))
     const signal = init?.signal ?? undefined
     signal?.throwIfAborted()
     const at = pathname.indexOf('/api/')
     const path = at === -1 ? '/' : pathname.slice(at)
     try {
-      const body = await answer({ ...given, findPage, signal }, path, searchParams)
+      const body = await answer({ ...given, search, context: { signal, turn } }, path, searchParams)
       if (body === undefined)
         return failure(404, 'the log has no such report', given.log.dateHeader())
       const headers = { ...JSON_TYPE, ...given.log.dateHeader() }
@@ -64,24 +70,24 @@ async function answer(
   path: string,
   query: URLSearchParams,
 ): Promise<Body | undefined> {
-  const { log, signal } = parts
+  const { log, search, context } = parts
   const feedID = (): string => parseFeedID(query.get('feedID'))
   switch (path) {
     case '/api/v1/feeds':
       return listFeeds(parts)
     case '/api/v1/reports/latest':
-      return oneReport(await findLatest(log, feedID(), signal))
+      return oneReport(await findLatest(log, feedID(), context))
     case '/api/v1/reports':
-      return oneReport(await findAt(parts, feedID(), Number(query.get('timestamp'))))
+      return oneReport(await search.at(feedID(), Number(query.get('timestamp')), context))
     case '/api/v1/reports/page': {
       const limit = Math.min(MAX_PAGE, Number(query.get('limit') ?? DEFAULT_PAGE))
       const start = Number(query.get('startTimestamp'))
-      return reportList(await parts.findPage(feedID(), start, limit, signal))
+      return reportList(await search.page(feedID(), start, limit, context))
     }
     case '/api/v1/reports/bulk': {
       const feedIDs = parseFeedIDs(query.get('feedIDs'))
       const time = Number(query.get('timestamp'))
-      const found = await mapSome(feedIDs, AT_A_TIME, feedID => findAt(parts, feedID, time))
+      const found = await mapSome(feedIDs, AT_A_TIME, feedID => search.at(feedID, time, context))
       const reports = found.filter(report => report !== undefined)
       return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
     }
@@ -98,16 +104,6 @@ async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
   const feedIDs = await log.feeds()
   const listed = share === undefined ? feedIDs : feedsOfShare(feedIDs, share)
   return { text: JSON.stringify({ feeds: listed.map(feedID => ({ feedID })) }) }
-}
-
-/** Finds the report that is valid at a time. */
-async function findAt(
-  { findPage, signal }: Parts,
-  feedID: string,
-  time: number,
-): Promise<FrameFields | undefined> {
-  const [report] = await findPage(feedID, time, 1, signal)
-  return report !== undefined && report.validFromTimestamp <= time ? report : undefined
 }
 
 function oneReport(report: FrameFields | undefined): Body | undefined {

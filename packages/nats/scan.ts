@@ -1,6 +1,6 @@
 import type { StoredMsg } from '@nats-io/jetstream'
 import { createDeferred } from 'sluice/core'
-import { feedResolution } from 'sluice/report'
+import { feedResolution, LONGEST_RANGE } from 'sluice/report'
 import { streamError } from './errors.js'
 import { type FrameFields, readFrame } from './frame.js'
 import { CLOCK_MARGIN, type ReportLog } from './log.js'
@@ -15,15 +15,29 @@ export interface ScanOptions {
   readonly maxPublishDelay: number
 }
 
+/** For whom the log is searched. */
+export interface ScanContext {
+  /** Once it has aborted, no further query is sent to the log. */
+  readonly signal?: AbortSignal | undefined
+  /** Delays each query to the log until it may be sent. @default no delay */
+  readonly turn?: Turn | undefined
+}
+
+/** Runs a query when its turn has come. */
+export type Turn = <Answer>(query: () => Promise<Answer>) => Promise<Answer>
+
 /**
  * How many milliseconds before the newest message the search for the newest report begins. Reports
  * may be published out of order.
  */
 const NEWEST_MARGIN = 60_000
-/** How many messages one request to the log asks for at least. */
+/** How many messages one query to the log asks for at least. */
 const MIN_BATCH = 64
-/** How many messages one request to the log asks for at most. */
-const MAX_BATCH = 1024
+/**
+ * How many messages one query to the log asks for at most. A search reads them while others wait,
+ * so they must be few.
+ */
+const MAX_BATCH = 256
 /** Milliseconds that a server that is behind the others has to catch up. */
 const PATIENCE = 10_000
 /** Milliseconds after which a server that is behind is asked again. */
@@ -31,14 +45,152 @@ const BEHIND_DELAY = 100
 
 /** For how many pages the position of the next page is remembered. */
 const MAX_PLACES = 10_000
+/** Milliseconds for which the time of the log's first message is remembered. */
+const BEGINNING_LIFETIME = 10_000
+/** Milliseconds for which the first reports of a feed are remembered. */
+const HEAD_LIFETIME = 60_000
 
-/** Finds pages of reports. */
-export type FindPage = (
-  feedID: string,
-  start: number,
-  limit: number,
-  signal?: AbortSignal,
-) => Promise<readonly FrameFields[]>
+/** Where a search begins, and what it looks for. */
+interface Search {
+  readonly feedID: string
+  /** The earliest observation, in the unit of the feed. */
+  readonly start: number
+  readonly limit: number
+  /** The latest observation that is looked for, in the unit of the feed. */
+  readonly latest: number
+}
+
+/** The earliest time that the first messages of a feed contain. */
+interface Head {
+  readonly validFrom: number
+  readonly readAt: number
+}
+
+/**
+ * Searches a log for the reports of a time. Reports may be published out of order. So a search
+ * reads on until no report is missing, or until a missing report would be later than
+ * `maxPublishDelay`. It holds only the reports that it may return.
+ */
+export class ReportSearch {
+  readonly #log: ReportLog
+  readonly #maxPublishDelay: number
+  /** For a feed and a time: the position in the log where the page begins. */
+  readonly #places = new Map<string, number>()
+  readonly #heads = new Map<string, Head>()
+  /** The time of the log's first message, in Unix milliseconds; NaN if it is unknown. */
+  #beginning = Number.NaN
+  #beginningReadAt = Number.NEGATIVE_INFINITY
+  #readingBeginning: Promise<void> | undefined
+
+  constructor(log: ReportLog, { maxPublishDelay }: ScanOptions) {
+    this.#log = log
+    this.#maxPublishDelay = maxPublishDelay
+  }
+
+  /**
+   * Finds the reports of a feed from a time on, ascending, at most `limit`. It remembers where the
+   * next page begins. So a caller that reads page after page reads each message once.
+   */
+  page(
+    feedID: string,
+    start: number,
+    limit: number,
+    context: ScanContext = {},
+  ): Promise<readonly FrameFields[]> {
+    return this.#find({ feedID, start, limit, latest: Number.POSITIVE_INFINITY }, context)
+  }
+
+  /** Finds the report of a feed that is valid at a time. */
+  async at(
+    feedID: string,
+    time: number,
+    context: ScanContext = {},
+  ): Promise<FrameFields | undefined> {
+    const head = this.#heads.get(feedID)
+    const isKnown = head !== undefined && performance.now() - head.readAt < HEAD_LIFETIME
+    if (isKnown && time < head.validFrom && (await this.#isBefore(feedID, time))) return undefined
+    const latest = time + (LONGEST_RANGE * 1000) / unitOf(feedID)
+    const [report] = await this.#find({ feedID, start: time, limit: 1, latest }, context)
+    return report !== undefined && report.validFromTimestamp <= time ? report : undefined
+  }
+
+  async #find(search: Search, context: ScanContext): Promise<readonly FrameFields[]> {
+    const { feedID, start, limit, latest } = search
+    const unit = unitOf(feedID)
+    const candidates = new Candidates(limit)
+    const batch = Math.min(MAX_BATCH, Math.max(MIN_BATCH, limit + MIN_BATCH / 4))
+    const seq = this.#places.get(`${feedID}@${start}`)
+    const since = new Date(Math.max(0, start * unit - CLOCK_MARGIN))
+    const isBefore = seq === undefined && (await this.#isBefore(feedID, start))
+    /** From this time on, a report that was not found counts as missing. */
+    let expected = start
+    let isFirst = true
+    let from: Position = seq === undefined ? { start_time: since } : { seq }
+    const isEnd = createEndCheck(this.#log, feedID, since)
+    for (;;) {
+      const messages = await readBatch(this.#log, feedID, from, batch, context)
+      const reports = messages.flatMap(({ data, seq }) => {
+        const report = readFrame(data, feedID)
+        return report === undefined ? [] : [{ seq, report }]
+      })
+      if (isBefore && isFirst) {
+        // The log no longer has what was before these messages. It is not looked for.
+        expected = Math.max(start, reports[0]?.report.validFromTimestamp ?? start)
+        if (messages.length === batch) this.#rememberHead(feedID, reports)
+      }
+      isFirst = false
+      candidates.add(reports.filter(({ report }) => report.observationsTimestamp >= start))
+      const { page, isFull } = candidates.page()
+      const last = messages.at(-1)
+      const next = last === undefined ? undefined : last.seq + 1
+      const isPast = (time: number): boolean =>
+        last !== undefined && last.time.getTime() > time * unit + this.#maxPublishDelay
+      const missing = lastMissing(page, expected)
+      const isEnough =
+        isPast(latest) || (isFull && (missing === undefined || isPast(Math.min(missing, latest))))
+      if (isEnough || (messages.length < batch && (await isEnd(next ?? position(from))))) {
+        if (next !== undefined) this.#rememberPlace(feedID, page, candidates.firstAfter(page, next))
+        return page
+      }
+      if (next !== undefined) from = { seq: next }
+    }
+  }
+
+  #rememberPlace(feedID: string, page: readonly FrameFields[], rest: number): void {
+    const last = page.at(-1)
+    if (last === undefined) return
+    const [oldest] = this.#places.keys()
+    if (this.#places.size >= MAX_PLACES && oldest !== undefined) this.#places.delete(oldest)
+    this.#places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
+  }
+
+  /** Only a feed of the log has messages, so there are as many entries as feeds in the log. */
+  #rememberHead(feedID: string, reports: readonly Found[]): void {
+    if (reports.length === 0) return
+    const validFrom = Math.min(...reports.map(({ report }) => report.validFromTimestamp))
+    this.#heads.set(feedID, { validFrom, readAt: performance.now() })
+  }
+
+  /** True if a time of a feed is before the log's first message. */
+  async #isBefore(feedID: string, time: number): Promise<boolean> {
+    if (performance.now() - this.#beginningReadAt > BEGINNING_LIFETIME) {
+      this.#readingBeginning ??= this.#readBeginning()
+      await this.#readingBeginning
+    }
+    return time * unitOf(feedID) < this.#beginning
+  }
+
+  /** If the log does not answer, the beginning stays as it was: a search can do without it. */
+  async #readBeginning(): Promise<void> {
+    try {
+      this.#beginning = Date.parse((await this.#log.info()).state.first_ts)
+    } catch {
+      // The search itself fails if the log can't be read.
+    }
+    this.#beginningReadAt = performance.now()
+    this.#readingBeginning = undefined
+  }
+}
 
 /** A message's report, and its number in the log. */
 interface Found {
@@ -46,66 +198,68 @@ interface Found {
   readonly report: FrameFields
 }
 
-/**
- * Creates a function that finds the reports of a feed from a time on, ascending, at most `limit`.
- * Reports may be published out of order. So it reads on until no report is missing on the page, or
- * until a missing report would be later than `maxPublishDelay`. It remembers where the next page
- * begins. So a caller that reads page after page reads each message once.
- */
-export function createPages(log: ReportLog, { maxPublishDelay }: ScanOptions): FindPage {
-  /** For a feed and a time: the position in the log where the page begins. */
-  const places = new Map<string, number>()
+/** The reports that may be on a page: the earliest of those that were read. */
+class Candidates {
+  readonly #limit: number
+  /** Sorted by time, without duplicates, at most one more than fits on the page. */
+  #kept: readonly Found[] = []
+  /** The smallest number of a message whose report was not kept. */
+  #dropped = Number.POSITIVE_INFINITY
 
-  function remember(feedID: string, page: readonly FrameFields[], rest: number): void {
-    const last = page.at(-1)
-    if (last === undefined) return
-    const [oldest] = places.keys()
-    if (places.size >= MAX_PLACES && oldest !== undefined) places.delete(oldest)
-    places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
+  constructor(limit: number) {
+    this.#limit = limit
   }
 
-  return async function findPage(feedID, start, limit, signal) {
-    const unit = feedResolution(feedID) === 's' ? 1000 : 1
-    const found: Found[] = []
-    const batch = Math.min(MAX_BATCH, Math.max(MIN_BATCH, limit + MIN_BATCH / 4))
-    const seq = places.get(`${feedID}@${start}`)
-    const since = new Date(Math.max(0, start * unit - CLOCK_MARGIN))
-    let from: Position = seq === undefined ? { start_time: since } : { seq }
-    const isEnd = createEndCheck(log, feedID, since)
-    for (;;) {
-      const messages = await readBatch(log, feedID, from, batch, signal)
-      for (const { data, seq } of messages) {
-        const report = readFrame(data, feedID)
-        if (report !== undefined && report.observationsTimestamp >= start)
-          found.push({ seq, report })
-      }
-      const last = messages.at(-1)
-      const { page, isFull } = sortPage(found, limit)
-      const end = page.at(-1)
-      const next = last === undefined ? undefined : last.seq + 1
-      const isPast =
-        last !== undefined &&
-        last.time.getTime() > (end?.observationsTimestamp ?? 0) * unit + maxPublishDelay
-      const isEnough = isFull && (isPast || isWhole(page, start))
-      if (isEnough || (messages.length < batch && (await isEnd(next ?? position(from))))) {
-        if (next !== undefined) remember(feedID, page, firstAfter(found, end, next))
-        return page
-      }
-      if (next !== undefined) from = { seq: next }
-    }
+  add(found: readonly Found[]): void {
+    const copies = new Set<string>()
+    const all = [...this.#kept, ...found]
+      .filter(({ report: { fullReport } }) => !copies.has(fullReport) && copies.add(fullReport))
+      .sort((one, other) => timeOf(one) - timeOf(other))
+    this.#kept = all.slice(0, this.#limit + 1)
+    for (const { seq } of all.slice(this.#limit + 1)) this.#dropped = Math.min(this.#dropped, seq)
+  }
+
+  /** The first `limit` reports. Reports with the same time stay on one page if they fit. */
+  page(): { readonly page: readonly FrameFields[]; readonly isFull: boolean } {
+    const [kept, limit] = [this.#kept, this.#limit]
+    const next = kept[limit]
+    const end = next === undefined ? limit : kept.findIndex(each => timeOf(each) === timeOf(next))
+    const page = kept.slice(0, end === 0 ? limit : Math.min(end, limit))
+    return { page: page.map(({ report }) => report), isFull: kept.length >= limit }
+  }
+
+  /**
+   * The number of the first message that was read and whose report is later than the page. If there
+   * is none, this is `next`.
+   */
+  firstAfter(page: readonly FrameFields[], next: number): number {
+    const time = page.at(-1)?.observationsTimestamp ?? -1
+    const later = this.#kept.filter(each => timeOf(each) > time).map(({ seq }) => seq)
+    return Math.min(next, this.#dropped, ...later)
   }
 }
 
+function timeOf({ report }: Found): number {
+  return report.observationsTimestamp
+}
+
+/** How many milliseconds the unit of a feed's timestamps has. */
+function unitOf(feedID: string): number {
+  return feedResolution(feedID) === 's' ? 1000 : 1
+}
+
 /**
- * The number of the first message that was read and whose report is later than the page. If there
- * is none, this is `next`.
+ * The end of the last range that no report covers, from `start` on; undefined if each report
+ * follows directly on the report before it.
  */
-function firstAfter(found: readonly Found[], end: FrameFields | undefined, next: number): number {
-  const time = end?.observationsTimestamp ?? -1
-  return found.reduce(
-    (first, { seq, report }) => (report.observationsTimestamp > time && seq < first ? seq : first),
-    next,
-  )
+function lastMissing(page: readonly FrameFields[], start: number): number | undefined {
+  let missing: number | undefined
+  let expected = start
+  for (const { validFromTimestamp: from, observationsTimestamp: to } of page) {
+    if (from > expected) missing = from
+    expected = Math.max(expected, to + 1)
+  }
+  return missing
 }
 
 /**
@@ -115,7 +269,7 @@ function firstAfter(found: readonly Found[], end: FrameFields | undefined, next:
 export async function findLatest(
   log: ReportLog,
   feedID: string,
-  signal?: AbortSignal,
+  context: ScanContext = {},
 ): Promise<FrameFields | undefined> {
   const newest = await log.newest(feedID)
   if (newest === null) return undefined
@@ -124,7 +278,7 @@ export async function findLatest(
   let from: Position = { start_time: start }
   let latest: FrameFields | undefined
   for (;;) {
-    const messages = await readBatch(log, feedID, from, MAX_BATCH, signal)
+    const messages = await readBatch(log, feedID, from, MAX_BATCH, context)
     for (const { data } of messages) {
       const report = readFrame(data, feedID)
       const time = latest?.observationsTimestamp ?? -1
@@ -134,38 +288,6 @@ export async function findLatest(
     if (last !== undefined) from = { seq: last.seq + 1 }
     if (messages.length < MAX_BATCH && (await isEnd(position(from)))) return latest
   }
-}
-
-/**
- * Sorts reports by time, drops duplicates, and takes the first `limit`. Reports with the same time
- * stay on one page if they fit.
- */
-function sortPage(
-  found: readonly Found[],
-  limit: number,
-): { readonly page: readonly FrameFields[]; readonly isFull: boolean } {
-  const copies = new Set<string>()
-  const all = found
-    .map(({ report }) => report)
-    .filter(({ fullReport }) => !copies.has(fullReport) && copies.add(fullReport))
-    .sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
-  const next = all[limit]
-  if (next === undefined) return { page: all, isFull: all.length === limit }
-  const end = all.findIndex(each => each.observationsTimestamp === next.observationsTimestamp)
-  return { page: all.slice(0, end === 0 ? limit : Math.min(end, limit)), isFull: true }
-}
-
-/**
- * True if the first report is valid at `start`, and each report follows directly on the report
- * before it.
- */
-function isWhole(page: readonly FrameFields[], start: number): boolean {
-  let expected = start
-  for (const { validFromTimestamp: from, observationsTimestamp: to } of page) {
-    if (from > expected) return false
-    expected = Math.max(expected, to + 1)
-  }
-  return true
 }
 
 /**
@@ -215,14 +337,16 @@ async function readBatch(
   feedID: string,
   from: Position,
   batch: number,
-  signal?: AbortSignal,
+  { signal, turn = query => query() }: ScanContext,
 ): Promise<readonly StoredMsg[]> {
-  signal?.throwIfAborted()
   const subject = subjectOf(log.prefix, feedID)
-  const { info } = log.connection
-  return info === undefined || HANGING.has(info.version)
-    ? readEach(log, subject, from, batch, signal)
-    : readAtOnce(log, subject, from, batch)
+  return turn(async () => {
+    signal?.throwIfAborted()
+    const { info } = log.connection
+    return info === undefined || HANGING.has(info.version)
+      ? readEach(log, subject, from, batch, signal)
+      : readAtOnce(log, subject, from, batch)
+  })
 }
 
 async function readEach(

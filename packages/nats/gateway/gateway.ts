@@ -13,8 +13,8 @@ import {
 } from 'sluice/internal'
 import { ReportLog } from '../log.js'
 import { followLog, type LogTail } from '../log-connection.js'
+import { createLogFetch } from '../rest.js'
 import { subjectOf } from '../subjects.js'
-import { natsWire } from '../wire.js'
 import {
   AllowedOrigins,
   checkGatewayOptions,
@@ -80,13 +80,9 @@ const PATIENCE = 1000
  */
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const settings = checkGatewayOptions(given)
-  const { connection, limits, log, maxPublishDelay } = settings
+  const { limits, log, maxPublishDelay } = settings
   const tokens = openTokens(settings.tokens, log)
   const reports = new ReportLog(settings)
-  const wire = natsWire(connection, {
-    ...{ stream: reports.stream, prefix: reports.prefix },
-    ...(maxPublishDelay === undefined ? {} : { maxPublishDelay }),
-  })
   const life = createLifetime()
   const pages = new Pages(limits, message => log.info?.(message))
   const tail = await followLog(reports, {
@@ -94,7 +90,11 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     failed: error => log.warn?.(error.message),
   })
   life.defer(() => tail.close())
-  const requests = new Requests(wire, limits)
+  const fetch = createLogFetch({
+    ...{ log: reports, share: undefined },
+    maxPublishDelay: 1000 * maxPublishDelay,
+  })
+  const requests = new Requests(fetch, limits)
   const serving = new GatewayServer(settings, reports.prefix, tokens, pages, requests, tail)
   try {
     const server = await createHTTPServer(settings, serving)
@@ -256,10 +256,12 @@ class GatewayServer {
     if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' }
     if (request.method !== 'GET')
       throw new HTTPError(405, 'requests are GET', undefined, { allow: 'GET' })
-    const leave = this.#requests.admit(authorize(request, this.#tokens()))
+    const holder = authorize(request, this.#tokens())
+    const checked = this.#requests.check(url)
+    const leave = this.#requests.admit(holder, checked)
     const gone = goneSignal(request, response)
     try {
-      return await this.#requests.answer(url, gone)
+      return await this.#requests.answer(holder, checked, gone)
     } finally {
       // Counts the request until its queries to the log have ended, and its answer was sent or its
       // client has hung up.

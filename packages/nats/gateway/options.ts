@@ -18,8 +18,7 @@ import type { NatsWireOptions } from '../wire.js'
 import type { GatewayTokens } from './tokens.js'
 
 /** The options of `createGateway`. */
-export interface GatewayOptions
-  extends Pick<NatsWireOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
+export interface GatewayOptions extends Pick<NatsWireOptions, 'stream' | 'prefix'> {
   /** A NATS connection. The gateway does not close it. */
   readonly connection: NatsConnection
   /**
@@ -32,6 +31,11 @@ export interface GatewayOptions
    * origin. @default none, and so no page
    */
   readonly origins?: readonly string[]
+  /**
+   * How many seconds after its observation a report may be published to the log. Requests for
+   * missing reports search the log up to this delay. @default 900
+   */
+  readonly maxPublishDelay?: number
   /** The port to listen on. 0 picks any free port. @default 0 */
   readonly port?: number
   /** The IP address or host name to listen on. @default '127.0.0.1' */
@@ -72,6 +76,11 @@ export interface GatewayLimits {
   readonly requests?: number
   /** How many requests one token may have open at once. @default 16 */
   readonly requestsPerToken?: number
+  /**
+   * How many reports the open requests of one token may ask for together. A report takes about
+   * 2 KB. A request that is the only one of its token may ask for more. @default 4000
+   */
+  readonly reportsPerToken?: number
 }
 
 const count = number({ min: 1, whole: true })
@@ -82,13 +91,14 @@ const limitSchema = {
   bufferedBytes: withDefault(1_048_576, count),
   requests: withDefault(64, count),
   requestsPerToken: withDefault(16, count),
+  reportsPerToken: withDefault(4000, count),
 } satisfies Schema<GatewayLimits>
 
 const schema = {
   connection: (_field, value) => checkConnection(value),
   stream: optional(checkName),
   prefix: optional(checkPrefix),
-  maxPublishDelay: optional(number({ min: 0 })),
+  maxPublishDelay: withDefault(900, number({ min: 0 })),
   tokens: unchecked<GatewayTokens | string>,
   origins: withDefault([], checkOrigins),
   port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
@@ -100,8 +110,10 @@ const schema = {
 
 /** The checked options, with their defaults. */
 export interface GatewaySettings
-  extends Required<Pick<GatewayOptions, 'connection' | 'tokens' | 'port' | 'host' | 'log'>>,
-    Pick<GatewayOptions, 'stream' | 'prefix' | 'maxPublishDelay'> {
+  extends Required<
+      Pick<GatewayOptions, 'connection' | 'tokens' | 'port' | 'host' | 'log' | 'maxPublishDelay'>
+    >,
+    Pick<GatewayOptions, 'stream' | 'prefix'> {
   readonly origins: readonly string[]
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
   readonly limits: Required<GatewayLimits>

@@ -3,34 +3,50 @@ import type { Socket } from 'node:net'
 import { onAbort, ValidationError } from 'sluice/core'
 import { type HTTPAnswer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
-import type { NatsWire } from '../wire.js'
+import { DEFAULT_PAGE, type LogFetch } from '../rest.js'
 import type { GatewayLimits } from './options.js'
 import type { Holder } from './tokens.js'
+import { Turns } from './turns.js'
 
 /** How many reports one answer contains at most, about 1.5 MB. */
 const MAX_PAGE = 1000
 
+/** The host of requests that the log answers. No request is sent to it. */
+const LOG_URL = 'https://nats.invalid'
+
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-type Check = (query: URLSearchParams, maxFeeds: number) => void
+/** How many queries of all requests may be on their way to the log at once. */
+const QUERIES_AT_ONCE = 16
+
+/** Checks a query, and returns how many reports its answer may have. */
+type Check = (query: URLSearchParams, maxFeeds: number) => number
 
 /** Checks the query of each route, because the log does not check queries. */
 const routes: Readonly<Record<string, Check>> = {
-  '/api/v1/feeds': () => undefined,
-  '/api/v1/reports/latest': query => void parseFeedID(query.get('feedID')),
+  '/api/v1/feeds': () => 0,
+  '/api/v1/reports/latest'(query) {
+    parseFeedID(query.get('feedID'))
+    return 1
+  },
   '/api/v1/reports'(query) {
     parseFeedID(query.get('feedID'))
     checkWhole('timestamp', query.get('timestamp'))
+    return 1
   },
   '/api/v1/reports/page'(query) {
     parseFeedID(query.get('feedID'))
     checkWhole('startTimestamp', query.get('startTimestamp'))
     const limit = query.get('limit')
-    if (limit !== null) query.set('limit', String(Math.min(MAX_PAGE, checkWhole('limit', limit))))
+    if (limit === null) return DEFAULT_PAGE
+    const reports = Math.min(MAX_PAGE, checkWhole('limit', limit))
+    query.set('limit', String(reports))
+    return reports
   },
   '/api/v1/reports/bulk'(query, maxFeeds) {
-    checkFeeds(query.get('feedIDs'), maxFeeds)
+    const feedIDs = checkFeeds(query.get('feedIDs'), maxFeeds)
     checkWhole('timestamp', query.get('timestamp'))
+    return feedIDs.length
   },
 }
 
@@ -54,47 +70,78 @@ function checkWhole(field: string, value: string | null): number {
  */
 const LIST_LIFETIME = 2000
 
+/** What the open requests of one holder use. */
+interface Use {
+  requests: number
+  /** How many reports the answers may have together. */
+  reports: number
+}
+
+/** A request that was checked. */
+export interface CheckedRequest {
+  readonly path: string
+  readonly query: URLSearchParams
+  /** How many reports its answer may have. */
+  readonly reports: number
+}
+
 /** Answers the service's REST requests from the log. */
 export class Requests {
-  readonly #wire: NatsWire
+  readonly #fetch: LogFetch
   readonly #limits: Required<GatewayLimits>
-  /** How many requests are being answered, by the names of the holders of their tokens. */
-  readonly #open = new Map<string, number>()
+  readonly #turns = new Turns(QUERIES_AT_ONCE)
+  /** By the names of the holders of tokens. */
+  readonly #uses = new Map<string, Use>()
   #total = 0
   #feeds: ReadonlySet<string> = new Set()
   #listedAt = Number.NEGATIVE_INFINITY
   #listing: Promise<void> | undefined
 
-  constructor(wire: NatsWire, limits: Required<GatewayLimits>) {
-    this.#wire = wire
+  constructor(fetch: LogFetch, limits: Required<GatewayLimits>) {
+    this.#fetch = fetch
     this.#limits = limits
+  }
+
+  /** Checks a request. Throws HTTPError or ValidationError if it is invalid. */
+  check({ pathname, searchParams }: URL): CheckedRequest {
+    const check = routes[pathname]
+    if (check === undefined) throw new HTTPError(404, 'there is no such route')
+    const reports = check(searchParams, this.#limits.feedsPerConnection)
+    return { path: pathname, query: searchParams, reports }
   }
 
   /**
    * Counts a request until the returned function is called. Throws HTTPError if too many requests
-   * are open.
+   * are open, or if they ask for too many reports.
    */
-  admit({ name }: Holder): () => void {
-    const own = this.#open.get(name) ?? 0
-    if (own >= this.#limits.requestsPerToken || this.#total >= this.#limits.requests)
-      throw new HTTPError(429, 'too many requests at once', undefined, { 'retry-after': '1' })
-    this.#open.set(name, own + 1)
+  admit({ name }: Holder, { reports }: CheckedRequest): () => void {
+    const { requests, requestsPerToken, reportsPerToken } = this.#limits
+    const own = this.#uses.get(name) ?? { requests: 0, reports: 0 }
+    if (own.requests >= requestsPerToken || this.#total >= requests)
+      throw tooMany('too many requests at once')
+    // A request that is alone is admitted, because it could never be admitted otherwise.
+    if (own.requests > 0 && own.reports + reports > reportsPerToken)
+      throw tooMany(`the token has requests for ${own.reports} reports open already`)
+    this.#uses.set(name, own)
+    own.requests++
+    own.reports += reports
     this.#total++
     return () => {
-      const left = (this.#open.get(name) ?? 1) - 1
-      if (left === 0) this.#open.delete(name)
-      else this.#open.set(name, left)
+      own.requests--
+      own.reports -= reports
       this.#total--
+      if (own.requests === 0) this.#uses.delete(name)
     }
   }
 
-  /** Answers a request. Throws HTTPError or ValidationError if the request is invalid. */
-  async answer({ pathname, searchParams }: URL, signal: AbortSignal): Promise<HTTPAnswer> {
-    const check = routes[pathname]
-    if (check === undefined) throw new HTTPError(404, 'there is no such route')
-    check(searchParams, this.#limits.feedsPerConnection)
-    const { endpoint, fetch } = this.#wire
-    const answer = await fetch(`${endpoint}${pathname}?${searchParams}`, { signal })
+  /** Answers a request from the log. The holders of tokens take turns. */
+  async answer(
+    { name }: Holder,
+    { path, query }: CheckedRequest,
+    signal: AbortSignal,
+  ): Promise<HTTPAnswer> {
+    const url = `${LOG_URL}${path}?${query}`
+    const answer = await this.#fetch(url, { signal }, ask => this.#turns.take(name, ask))
     if (answer.status === 503) throw away()
     return { status: answer.status, headers: JSON_TYPE, body: await answer.text() }
   }
@@ -114,13 +161,16 @@ export class Requests {
   }
 
   async #listFeeds(): Promise<void> {
-    const { endpoint, fetch } = this.#wire
-    const answer = await fetch(`${endpoint}/api/v1/feeds`)
+    const answer = await this.#fetch(`${LOG_URL}/api/v1/feeds`)
     if (!answer.ok) throw away()
     const { feeds } = (await answer.json()) as { readonly feeds: readonly { feedID: string }[] }
     this.#feeds = new Set(feeds.map(({ feedID }) => feedID))
     this.#listedAt = performance.now()
   }
+}
+
+function tooMany(message: string): HTTPError {
+  return new HTTPError(429, message, undefined, { 'retry-after': '1' })
 }
 
 /** The error for a log that does not answer. */
