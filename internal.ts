@@ -42,7 +42,7 @@ export {
   writeAnswer,
   writeRawAnswer,
 } from './platform/node/answer.js'
-export { openChangingFile, parseJSON } from './platform/node/changing-file.js'
+export { type ChangingFile, openChangingFile, parseJSON } from './platform/node/changing-file.js'
 export {
   codeOf,
   draftPrefix,

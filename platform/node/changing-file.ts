@@ -10,6 +10,8 @@ export interface ChangingFile<Value> {
    * content.
    */
   read(): Value
+  /** Why the file was refused when it was last read; undefined if it was not refused. */
+  readonly refusal: string | undefined
 }
 
 /** The kind of a file's content, and how to read it. */
@@ -18,6 +20,8 @@ export interface ChangingFileOptions<Value> extends PermissionOptions {
   readonly entries: string
   readonly parse: (text: string) => Value
   readonly log?: Log | undefined
+  /** How many bytes the file may have. @default 1048576 */
+  readonly maxBytes?: number
 }
 
 const MAX_BYTES = 1_048_576
@@ -31,6 +35,8 @@ const UNSETTLED = 2000
  * changed.
  */
 const REFUSED_INTERVAL = 1000
+/** Milliseconds after which the error of a file that is still refused is logged again. */
+const REMINDER_INTERVAL = 60_000
 
 /**
  * Opens a file of entries. The file is read again when it has changed. Throws if the file can't be
@@ -38,18 +44,19 @@ const REFUSED_INTERVAL = 1000
  */
 export function openChangingFile<Value extends { readonly size: number }>(
   file: string,
-  { entries, parse, log = {}, ...permissionOptions }: ChangingFileOptions<Value>,
+  { entries, parse, log = {}, maxBytes = MAX_BYTES, ...given }: ChangingFileOptions<Value>,
 ): ChangingFile<Value> {
-  const permissions = createPermissions(permissionOptions)
+  const permissions = createPermissions(given)
   let stamp = stampOf(file)
-  let text = readText(file, permissions)
+  let text = readText(file, permissions, maxBytes)
   let value = parse(text)
   /**
-   * The last attempt to read the file failed. The cause may go away without another change of the
-   * file.
+   * Why the last attempt to read the file failed. The cause may go away without another change of
+   * the file.
    */
-  let isRefused = false
+  let refusal: string | undefined
   let lookedAt = 0
+  let loggedAt = 0
 
   /**
    * Reads the file again if it may have changed. If the file can't be read, its last content stays,
@@ -58,22 +65,23 @@ export function openChangingFile<Value extends { readonly size: number }>(
   function refresh(): void {
     const now = stampOf(file)
     const isSettled = Date.now() - stamp.changedAt > UNSETTLED
-    const waits = !isRefused || Date.now() - lookedAt < REFUSED_INTERVAL
+    const waits = refusal === undefined || Date.now() - lookedAt < REFUSED_INTERVAL
     if (now.text === stamp.text && isSettled && waits) return
     lookedAt = Date.now()
     const isOther = now.text !== stamp.text
     stamp = now
     try {
-      isRefused = true
-      const found = readText(file, permissions)
+      const found = readText(file, permissions, maxBytes)
       if (found !== text) value = parse(found)
-      isRefused = false
+      refusal = undefined
       if (found === text) return
       text = found
       log.info?.(`${entries} read again: ${value.size}`)
     } catch (thrown) {
-      const why = isStreamsError(thrown) ? thrown.message : asError(thrown).name
-      if (isOther) log.error?.(`the ${entries} are still those of before: ${why}`)
+      refusal = isStreamsError(thrown) ? thrown.message : asError(thrown).name
+      if (!isOther && lookedAt - loggedAt < REMINDER_INTERVAL) return
+      loggedAt = lookedAt
+      log.error?.(`the ${entries} are still those of before: ${refusal}`)
     }
   }
 
@@ -81,6 +89,9 @@ export function openChangingFile<Value extends { readonly size: number }>(
     read() {
       refresh()
       return value
+    },
+    get refusal() {
+      return refusal
     },
   }
 }
@@ -94,13 +105,12 @@ function stampOf(file: string): { readonly text: string; readonly changedAt: num
   return { text: `${ino} ${ctimeNs} ${mtimeNs} ${size}`, changedAt: Number(mtimeMs) }
 }
 
-function readText(file: string, permissions: Permissions): string {
+function readText(file: string, permissions: Permissions, maxBytes: number): string {
   try {
     const stats = statSync(file)
     permissions.checkFile(file, stats, 'public')
     permissions.checkParents(file)
-    if (stats.size > MAX_BYTES)
-      throw new ValidationError(`${file} has more than ${MAX_BYTES} bytes`)
+    if (stats.size > maxBytes) throw new ValidationError(`${file} has more than ${maxBytes} bytes`)
     return readFileSync(file, 'utf8')
   } catch (thrown) {
     if (isStreamsError(thrown)) throw thrown

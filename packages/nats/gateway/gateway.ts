@@ -15,6 +15,7 @@ import { ReportLog } from '../log.js'
 import { followLog, type LogTail } from '../log-connection.js'
 import { createLogFetch } from '../rest.js'
 import { subjectOf } from '../subjects.js'
+import { checkFeedsOf } from './holders.js'
 import {
   AllowedOrigins,
   checkGatewayOptions,
@@ -23,12 +24,19 @@ import {
 } from './options.js'
 import { type PageCounts, Pages } from './pages.js'
 import { away, checkFeeds, errorResponse, goneSignal, Requests } from './requests.js'
-import { authorize, openTokens, type TokenList } from './tokens.js'
+import { Tokens } from './tokens.js'
 
 /** Counts of a gateway. */
 export interface GatewayMetrics extends PageCounts {
   /** Requests and upgrades that were answered with an error status. */
   readonly rejected: number
+  /** Tokens of the option `tokens`, or of its file when it was last read. */
+  readonly tokens: number
+  /**
+   * Why the file of tokens was refused when it was last read. Until it is accepted, tokens that
+   * were removed from it stay valid. Undefined if the file was not refused.
+   */
+  readonly tokensRefused: string | undefined
 }
 
 /** A gateway that is running. */
@@ -81,7 +89,7 @@ const PATIENCE = 1000
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const settings = checkGatewayOptions(given)
   const { limits, log, maxPublishDelay } = settings
-  const tokens = openTokens(settings.tokens, log)
+  const tokens = new Tokens(settings, log)
   const reports = new ReportLog(settings)
   const life = createLifetime()
   const pages = new Pages(limits, message => log.info?.(message))
@@ -100,7 +108,10 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     const server = await createHTTPServer(settings, serving)
     const { url, end } = await listen(server, settings)
     const timers = [
-      setInterval(() => pages.checkTokens(tokens()), TOKEN_INTERVAL),
+      setInterval(() => {
+        tokens.refresh()
+        pages.checkTokens(tokens)
+      }, TOKEN_INTERVAL),
       setInterval(() => pages.ping(), PING_INTERVAL),
     ]
     life.defer(() => timers.forEach(clearInterval))
@@ -114,7 +125,12 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     return {
       url,
       wsURL: url.replace(/^http/, 'ws'),
-      getMetrics: () => ({ ...pages.counts, rejected: serving.rejected }),
+      getMetrics: () => ({
+        ...pages.counts,
+        rejected: serving.rejected,
+        tokens: tokens.size,
+        tokensRefused: tokens.refusal,
+      }),
       close,
       [asyncDispose]: close,
     }
@@ -188,7 +204,7 @@ class GatewayServer {
   rejected = 0
   readonly #settings: GatewaySettings
   readonly #prefix: string
-  readonly #tokens: () => TokenList
+  readonly #tokens: Tokens
   readonly #origins: AllowedOrigins
   readonly #pages: Pages
   readonly #requests: Requests
@@ -197,7 +213,7 @@ class GatewayServer {
   constructor(
     settings: GatewaySettings,
     prefix: string,
-    tokens: () => TokenList,
+    tokens: Tokens,
     pages: Pages,
     requests: Requests,
     tail: LogTail,
@@ -248,16 +264,13 @@ class GatewayServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<HTTPAnswer> {
     const url = urlOf(request)
-    if (url.pathname === HEALTH_PATH)
-      return this.#tail.isLive
-        ? jsonAnswer({ status: 'ok' })
-        : jsonAnswer({ status: 'log away' }, 503)
+    if (url.pathname === HEALTH_PATH) return this.#health()
     this.#origins.check(request)
     if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' }
     if (request.method !== 'GET')
       throw new HTTPError(405, 'requests are GET', undefined, { allow: 'GET' })
-    const holder = authorize(request, this.#tokens())
-    const checked = this.#requests.check(url)
+    const holder = await this.#tokens.find(request)
+    const checked = this.#requests.check(holder, url)
     const leave = this.#requests.admit(holder, checked)
     const gone = goneSignal(request, response)
     try {
@@ -270,13 +283,21 @@ class GatewayServer {
     }
   }
 
+  /** It needs no token, so it does not say why a file was refused. */
+  #health(): HTTPAnswer {
+    if (!this.#tail.isLive) return jsonAnswer({ status: 'log away' }, 503)
+    const tokens = this.#tokens.refusal === undefined ? {} : { tokens: 'refused' }
+    return jsonAnswer({ status: 'ok', ...tokens })
+  }
+
   async #open(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { pathname, searchParams } = urlOf(request)
     if (pathname !== STREAM_PATH) throw new HTTPError(404, `streams are opened at ${STREAM_PATH}`)
     this.#origins.check(request)
-    const holder = authorize(request, this.#tokens())
+    const holder = await this.#tokens.find(request)
     const { feedsPerConnection } = this.#settings.limits
     const feedIDs = checkFeeds(searchParams.get('feedIDs'), feedsPerConnection)
+    checkFeedsOf(holder, feedIDs)
     this.#pages.checkRoom(holder)
     if (!this.#tail.isLive) throw away()
     const missing = await this.#requests.findMissing(feedIDs)
@@ -285,7 +306,7 @@ class GatewayServer {
     if (socket.destroyed) return
     this.#pages.checkRoom(holder)
     const subjects = feedIDs.map(feedID => subjectOf(this.#prefix, feedID))
-    this.#pages.accept(request, socket, head, { holder, subjects })
+    this.#pages.accept(request, socket, head, { holder, feedIDs, subjects })
   }
 }
 

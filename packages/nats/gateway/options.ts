@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { NatsConnection } from '@nats-io/transport-node'
 import {
+  checkFunction,
   checkText,
   type Log,
   number,
@@ -15,6 +16,7 @@ import { checkObject, HTTPError } from 'sluice/internal'
 import { checkConnection } from '../log.js'
 import { checkName, checkPrefix } from '../subjects.js'
 import type { NatsWireOptions } from '../wire.js'
+import type { Authorize } from './authorize.js'
 import type { GatewayTokens } from './tokens.js'
 
 /** The options of `createGateway`. */
@@ -23,9 +25,19 @@ export interface GatewayOptions extends Pick<NatsWireOptions, 'stream' | 'prefix
   readonly connection: NatsConnection
   /**
    * The accepted tokens, by the names of their holders; or the path of a JSON file of tokens. The
-   * file may be changed while the gateway runs.
+   * file may be changed while the gateway runs. Needed unless there is `authorize`. @default none
    */
-  readonly tokens: GatewayTokens | string
+  readonly tokens?: GatewayTokens | string
+  /**
+   * Finds the holder of a token that is not one of `tokens`. It may look in a database, or ask
+   * another service. It has five seconds to answer. @default no other tokens
+   */
+  readonly authorize?: Authorize
+  /**
+   * How many seconds an answer of `authorize` counts. A token that was withdrawn is accepted for
+   * this long. @default 60
+   */
+  readonly authorizedFor?: number
   /**
    * The web origins whose pages may send requests, such as `https://app.example`. `*` allows every
    * origin. @default none, and so no page
@@ -63,7 +75,7 @@ export interface GatewayTLS {
 export interface GatewayLimits {
   /** How many streams all clients together may have. @default 1000 */
   readonly connections?: number
-  /** How many streams one token may have. @default 100 */
+  /** How many streams one token may have, if the token does not say. @default 100 */
   readonly connectionsPerToken?: number
   /** How many feeds one stream or one bulk request may have. @default 200 */
   readonly feedsPerConnection?: number
@@ -99,7 +111,9 @@ const schema = {
   stream: optional(checkName),
   prefix: optional(checkPrefix),
   maxPublishDelay: withDefault(900, number({ min: 0 })),
-  tokens: unchecked<GatewayTokens | string>,
+  tokens: unchecked<GatewayTokens | string | undefined>,
+  authorize: optional((field, value) => checkFunction(field, value) as Authorize),
+  authorizedFor: withDefault(60, number({ min: 1, max: 3600 })),
   origins: withDefault([], checkOrigins),
   port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
   host: withDefault('127.0.0.1', checkText),
@@ -111,9 +125,12 @@ const schema = {
 /** The checked options, with their defaults. */
 export interface GatewaySettings
   extends Required<
-      Pick<GatewayOptions, 'connection' | 'tokens' | 'port' | 'host' | 'log' | 'maxPublishDelay'>
+      Pick<
+        GatewayOptions,
+        'connection' | 'authorizedFor' | 'port' | 'host' | 'log' | 'maxPublishDelay'
+      >
     >,
-    Pick<GatewayOptions, 'stream' | 'prefix'> {
+    Pick<GatewayOptions, 'stream' | 'prefix' | 'tokens' | 'authorize'> {
   readonly origins: readonly string[]
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
   readonly limits: Required<GatewayLimits>
@@ -121,7 +138,10 @@ export interface GatewaySettings
 
 /** Checks the options of a gateway, and fills in the defaults. */
 export function checkGatewayOptions(given: GatewayOptions): GatewaySettings {
-  return readOptions('createGateway', given, schema)
+  const settings = readOptions('createGateway', given, schema)
+  if (settings.tokens === undefined && settings.authorize === undefined)
+    throw new ValidationError('tokens or authorize must be given')
+  return settings
 }
 
 function checkLimits(field: string, value: unknown): Required<GatewayLimits> {

@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { HTTPError } from 'sluice/internal'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { Holder } from './holders.js'
 import type { GatewayLimits } from './options.js'
-import { type Holder, SUBPROTOCOL, type TokenList } from './tokens.js'
+import { SUBPROTOCOL, type Tokens } from './tokens.js'
 
 /** The limits that apply to the connections of pages. */
 type PageLimits = Required<
@@ -13,6 +14,7 @@ type PageLimits = Required<
 /** The holder of a connection's token, and the subjects that the connection gets. */
 export interface PageFacts {
   readonly holder: Holder
+  readonly feedIDs: readonly string[]
   readonly subjects: readonly string[]
 }
 
@@ -26,8 +28,10 @@ export interface PageCounts {
   readonly slow: number
 }
 
-interface Page extends PageFacts {
+interface Page extends Omit<PageFacts, 'holder'> {
   readonly socket: WebSocket
+  /** What the holder may do, as it was last checked. */
+  holder: Holder
   isAnswering: boolean
 }
 
@@ -41,6 +45,7 @@ const CLOSE_TIMEOUT = 5000
 const GOING_AWAY = 1001
 const TRY_AGAIN_LATER = 1013
 const UNAUTHORISED = 4401
+const FORBIDDEN = 4403
 const binary = { binary: true, compress: false }
 
 /** The connections of pages. */
@@ -48,6 +53,8 @@ export class Pages {
   readonly #limits: PageLimits
   readonly #log: (message: string) => void
   readonly #pages = new Set<Page>()
+  /** How many connections are open, by the names of the holders of their tokens. */
+  readonly #counts = new Map<string, number>()
   readonly #bySubject = new Map<string, Set<Page>>()
   #sent = 0
   #slow = 0
@@ -70,12 +77,10 @@ export class Pages {
   }
 
   /** Throws HTTPError if the token or the gateway has too many connections. */
-  checkRoom({ name }: Holder): void {
-    const { connections, connectionsPerToken } = this.#limits
-    let own = 0
-    for (const { holder } of this.#pages) if (holder.name === name) own++
-    if (own >= connectionsPerToken)
-      throw tooMany(`the token has ${connectionsPerToken} connections already`)
+  checkRoom({ name, connections: most = this.#limits.connectionsPerToken }: Holder): void {
+    const { connections } = this.#limits
+    if ((this.#counts.get(name) ?? 0) >= most)
+      throw tooMany(`the token has ${most} connections already`)
     if (this.#pages.size >= connections) throw tooMany('there are too many connections')
   }
 
@@ -104,11 +109,14 @@ export class Pages {
     }
   }
 
-  /** Closes the connections whose tokens are no longer valid. */
-  checkTokens(tokens: TokenList): void {
-    for (const page of this.#pages)
-      if (tokens.holderOf(page.holder.digest) === undefined)
+  /** Closes the connections whose tokens are no longer valid, or no longer have their feeds. */
+  checkTokens(tokens: Pick<Tokens, 'current'>): void {
+    for (const page of this.#pages) {
+      const holder = tokens.current(page.holder)
+      if (holder === undefined)
         this.#drop(page, UNAUTHORISED, 'the token was removed, or has expired')
+      else if (holder !== page.holder) this.#update(page, holder)
+    }
   }
 
   /** Pings all connections, and terminates each connection that has not answered the last ping. */
@@ -129,6 +137,7 @@ export class Pages {
 
   #join(page: Page): void {
     this.#pages.add(page)
+    this.#count(page.holder.name, 1)
     for (const subject of page.subjects) {
       const readers = this.#bySubject.get(subject) ?? new Set()
       this.#bySubject.set(subject, readers.add(page))
@@ -142,12 +151,30 @@ export class Pages {
   }
 
   #leave(page: Page): void {
-    this.#pages.delete(page)
+    if (!this.#pages.delete(page)) return
+    this.#count(page.holder.name, -1)
     for (const subject of page.subjects) {
       const readers = this.#bySubject.get(subject)
       readers?.delete(page)
       if (readers?.size === 0) this.#bySubject.delete(subject)
     }
+  }
+
+  #update(page: Page, holder: Holder): void {
+    const { feedIDs } = holder
+    if (feedIDs !== undefined && !page.feedIDs.every(feedID => feedIDs.has(feedID)))
+      this.#drop(page, FORBIDDEN, 'the token no longer has access to a feed')
+    else {
+      this.#count(page.holder.name, -1)
+      page.holder = holder
+      this.#count(holder.name, 1)
+    }
+  }
+
+  #count(name: string, more: number): void {
+    const count = (this.#counts.get(name) ?? 0) + more
+    if (count === 0) this.#counts.delete(name)
+    else this.#counts.set(name, count)
   }
 
   #drop(page: Page, code: number, reason: string): void {

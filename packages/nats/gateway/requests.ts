@@ -4,8 +4,8 @@ import { onAbort, ValidationError } from 'sluice/core'
 import { type HTTPAnswer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
 import { DEFAULT_PAGE, type LogFetch } from '../rest.js'
+import { checkAge, checkFeedsOf, type Holder, Rates } from './holders.js'
 import type { GatewayLimits } from './options.js'
-import type { Holder } from './tokens.js'
 import { Turns } from './turns.js'
 
 /** How many reports one answer contains at most, about 1.5 MB. */
@@ -14,39 +14,43 @@ const MAX_PAGE = 1000
 /** The host of requests that the log answers. No request is sent to it. */
 const LOG_URL = 'https://nats.invalid'
 
+const LIST_PATH = '/api/v1/feeds'
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** How many queries of all requests may be on their way to the log at once. */
 const QUERIES_AT_ONCE = 16
 
-/** Checks a query, and returns how many reports its answer may have. */
-type Check = (query: URLSearchParams, maxFeeds: number) => number
+/** What a checked query asks for. */
+interface Asked {
+  /** The feeds, unless it asks for no report. */
+  readonly feedIDs: readonly string[]
+  /** The field of the time, unless it asks for the latest report. */
+  readonly field?: 'timestamp' | 'startTimestamp'
+  /** How many reports the answer may have. */
+  readonly reports: number
+}
+
+type Check = (query: URLSearchParams, maxFeeds: number) => Asked
 
 /** Checks the query of each route, because the log does not check queries. */
 const routes: Readonly<Record<string, Check>> = {
-  '/api/v1/feeds': () => 0,
-  '/api/v1/reports/latest'(query) {
-    parseFeedID(query.get('feedID'))
-    return 1
-  },
-  '/api/v1/reports'(query) {
-    parseFeedID(query.get('feedID'))
-    checkWhole('timestamp', query.get('timestamp'))
-    return 1
-  },
+  [LIST_PATH]: () => ({ feedIDs: [], reports: 0 }),
+  '/api/v1/reports/latest': query => ({ feedIDs: [parseFeedID(query.get('feedID'))], reports: 1 }),
+  '/api/v1/reports': query => ({
+    feedIDs: [parseFeedID(query.get('feedID'))],
+    field: 'timestamp',
+    reports: 1,
+  }),
   '/api/v1/reports/page'(query) {
-    parseFeedID(query.get('feedID'))
-    checkWhole('startTimestamp', query.get('startTimestamp'))
+    const feedIDs = [parseFeedID(query.get('feedID'))]
     const limit = query.get('limit')
-    if (limit === null) return DEFAULT_PAGE
-    const reports = Math.min(MAX_PAGE, checkWhole('limit', limit))
+    const reports = limit === null ? DEFAULT_PAGE : Math.min(MAX_PAGE, checkWhole('limit', limit))
     query.set('limit', String(reports))
-    return reports
+    return { feedIDs, field: 'startTimestamp', reports }
   },
   '/api/v1/reports/bulk'(query, maxFeeds) {
     const feedIDs = checkFeeds(query.get('feedIDs'), maxFeeds)
-    checkWhole('timestamp', query.get('timestamp'))
-    return feedIDs.length
+    return { feedIDs, field: 'timestamp', reports: feedIDs.length }
   },
 }
 
@@ -92,6 +96,7 @@ export class Requests {
   readonly #turns = new Turns(QUERIES_AT_ONCE)
   /** By the names of the holders of tokens. */
   readonly #uses = new Map<string, Use>()
+  readonly #rates = new Rates()
   #total = 0
   #feeds: ReadonlySet<string> = new Set()
   #listedAt = Number.NEGATIVE_INFINITY
@@ -102,11 +107,20 @@ export class Requests {
     this.#limits = limits
   }
 
-  /** Checks a request. Throws HTTPError or ValidationError if it is invalid. */
-  check({ pathname, searchParams }: URL): CheckedRequest {
+  /**
+   * Checks a request, and what its holder may do. Throws HTTPError or ValidationError if it is
+   * invalid or not allowed.
+   */
+  check(holder: Holder, { pathname, searchParams }: URL): CheckedRequest {
+    this.#rates.check(holder)
     const check = routes[pathname]
     if (check === undefined) throw new HTTPError(404, 'there is no such route')
-    const reports = check(searchParams, this.#limits.feedsPerConnection)
+    const { feedIDs, field, reports } = check(searchParams, this.#limits.feedsPerConnection)
+    if (field !== undefined) {
+      const time = checkWhole(field, searchParams.get(field))
+      for (const feedID of feedIDs) checkAge(holder, field, feedID, time)
+    }
+    checkFeedsOf(holder, feedIDs)
     return { path: pathname, query: searchParams, reports }
   }
 
@@ -136,14 +150,20 @@ export class Requests {
 
   /** Answers a request from the log. The holders of tokens take turns. */
   async answer(
-    { name }: Holder,
+    { name, feedIDs }: Holder,
     { path, query }: CheckedRequest,
     signal: AbortSignal,
   ): Promise<HTTPAnswer> {
     const url = `${LOG_URL}${path}?${query}`
     const answer = await this.#fetch(url, { signal }, ask => this.#turns.take(name, ask))
     if (answer.status === 503) throw away()
-    return { status: answer.status, headers: JSON_TYPE, body: await answer.text() }
+    const body = await answer.text()
+    const isList = path === LIST_PATH && feedIDs !== undefined
+    return {
+      status: answer.status,
+      headers: JSON_TYPE,
+      body: isList ? listedFor(feedIDs, body) : body,
+    }
   }
 
   /** Finds the feeds that are not in the log. */
@@ -161,12 +181,22 @@ export class Requests {
   }
 
   async #listFeeds(): Promise<void> {
-    const answer = await this.#fetch(`${LOG_URL}/api/v1/feeds`)
+    const answer = await this.#fetch(`${LOG_URL}${LIST_PATH}`)
     if (!answer.ok) throw away()
-    const { feeds } = (await answer.json()) as { readonly feeds: readonly { feedID: string }[] }
+    const { feeds } = (await answer.json()) as FeedList
     this.#feeds = new Set(feeds.map(({ feedID }) => feedID))
     this.#listedAt = performance.now()
   }
+}
+
+interface FeedList {
+  readonly feeds: readonly { readonly feedID: string }[]
+}
+
+/** The body of a list of feeds with only the holder's feeds. */
+function listedFor(own: ReadonlySet<string>, body: string): string {
+  const { feeds } = JSON.parse(body) as FeedList
+  return JSON.stringify({ feeds: feeds.filter(({ feedID }) => own.has(feedID)) })
 }
 
 function tooMany(message: string): HTTPError {

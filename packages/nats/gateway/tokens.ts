@@ -1,96 +1,145 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { checkOptions, type Log, type OptionNames, ValidationError } from 'sluice/core'
-import { checkObject, HTTPError, openChangingFile, parseJSON } from 'sluice/internal'
+import { emitWarning } from 'node:process'
+import { type Log, readOptions, ValidationError } from 'sluice/core'
+import {
+  type ChangingFile,
+  checkObject,
+  HTTPError,
+  openChangingFile,
+  parseJSON,
+} from 'sluice/internal'
+import { type Authorize, AuthorizedHolders } from './authorize.js'
+import {
+  checkHolderName,
+  type Entitlements,
+  entitlementsSchema,
+  type Holder,
+  holderOf,
+} from './holders.js'
 
 /** A token of a gateway. The gateway does not know the token itself, only its hash. */
-export interface GatewayToken {
+export interface GatewayToken extends Entitlements {
   /** The SHA-256 of the token: 64 hexadecimal digits. */
   readonly sha256: string
   /** When the token expires, such as `2027-01-31T00:00:00Z`. @default never */
   readonly expires?: string
 }
 
-const names: OptionNames<GatewayToken> = { sha256: true, expires: true }
-
 /** The tokens of a gateway, by the names of their holders. */
 export interface GatewayTokens {
   readonly [name: string]: GatewayToken
 }
 
-interface Entry {
-  readonly digest: Buffer
-  /** When the token expires, in Unix milliseconds. */
-  readonly expires: number
-}
-
-/** The tokens that a gateway accepts at one moment. */
-export interface TokenList {
-  /**
-   * The name of the holder whose token has this hash. Undefined if no token has this hash, or if
-   * the token has expired.
-   */
-  holderOf(digest: Uint8Array): string | undefined
+/** How a gateway finds the holders of tokens. */
+export interface TokenSources {
+  readonly tokens?: GatewayTokens | string | undefined
+  readonly authorize?: Authorize | undefined
+  readonly authorizedFor: number
 }
 
 /**
- * Returns a function that returns the current tokens, from an object or from a JSON file. The file
- * is read again when it has changed.
+ * The most bytes that a file of tokens may have. A token takes about 130 bytes, and 70 more for
+ * each feed that it names.
  */
-export function openTokens(given: GatewayTokens | string, log: Log): () => TokenList {
-  if (typeof given !== 'string') {
-    const list = listOf(checkTokens('tokens', given))
-    return () => list
+const MAX_FILE = 16_777_216
+
+/** Holders by the SHA-256 of their tokens, in hexadecimal digits. */
+type HoldersByDigest = ReadonlyMap<string, Holder>
+
+/** Finds the holders of tokens: in an object or a file, and then by the callback `authorize`. */
+export class Tokens {
+  readonly #file: ChangingFile<HoldersByDigest> | undefined
+  readonly #authorized: AuthorizedHolders | undefined
+  #known: HoldersByDigest
+
+  constructor({ tokens = {}, authorize, authorizedFor }: TokenSources, log: Log) {
+    // Someone must learn that the file was refused, because removed tokens stay valid then.
+    const error = (message: string): void =>
+      log.error === undefined ? emitWarning(message) : void log.error(message)
+    if (typeof tokens === 'string') {
+      this.#file = openChangingFile(tokens, {
+        entries: 'tokens',
+        maxBytes: MAX_FILE,
+        log: { info: message => log.info?.(message), error },
+        parse: text => checkTokens(tokens, parseJSON<GatewayTokens>(tokens, text)),
+      })
+      this.#known = this.#file.read()
+    } else this.#known = checkTokens('tokens', tokens)
+    this.#authorized = authorize && new AuthorizedHolders(authorize, 1000 * authorizedFor, error)
   }
-  const file = openChangingFile(given, {
-    entries: 'tokens',
-    log,
-    parse: text => checkTokens(given, parseJSON<GatewayTokens>(given, text)),
-  })
-  return () => listOf(file.read())
+
+  /** How many tokens the object or the file has. */
+  get size(): number {
+    return this.#known.size
+  }
+
+  /** Why the file of tokens was refused when it was last read; undefined if it was not. */
+  get refusal(): string | undefined {
+    return this.#file?.refusal
+  }
+
+  /** Reads the file of tokens again if it has changed. */
+  refresh(): void {
+    if (this.#file !== undefined) this.#known = this.#file.read()
+  }
+
+  /**
+   * Finds the holder of a request's token. Throws HTTPError if the request has no valid token, or
+   * if `authorize` fails. A lookup by digest takes a time that says nothing about other tokens.
+   */
+  async find(request: IncomingMessage): Promise<Holder> {
+    const token = tokenOf(request)
+    if (token === undefined)
+      throw new HTTPError(401, 'a token is needed', undefined, { 'www-authenticate': 'Bearer' })
+    const digest = createHash('sha256').update(token).digest('hex')
+    const holder = this.#known.get(digest) ?? (await this.#authorized?.find(digest, token))
+    if (holder === undefined || holder.expires <= Date.now())
+      throw new HTTPError(401, 'the token is unknown, or has expired', undefined, {
+        'www-authenticate': 'Bearer error="invalid_token"',
+      })
+    return holder
+  }
+
+  /**
+   * What the holder of an open stream may do now; undefined if its token was removed or has
+   * expired.
+   */
+  current(holder: Holder): Holder | undefined {
+    const known = this.#known.get(holder.digest)
+    const now = known ?? (holder.renew && this.#authorized?.current(holder))
+    return now !== undefined && now.expires > Date.now() ? now : undefined
+  }
 }
 
-function listOf(entries: ReadonlyMap<string, Entry>): TokenList {
-  return {
-    holderOf(digest) {
-      let holder: string | undefined
-      // Compares every token, so that the time taken does not reveal which token matched.
-      for (const [name, entry] of entries)
-        if (timingSafeEqual(entry.digest, digest) && entry.expires > Date.now()) holder = name
-      return holder
-    },
-  }
-}
+const tokenSchema = { ...entitlementsSchema, sha256: checkHash }
 
-function checkTokens(field: string, given: GatewayTokens): ReadonlyMap<string, Entry> {
-  const entries = new Map<string, Entry>()
+function checkTokens(field: string, given: GatewayTokens): HoldersByDigest {
+  const holders = new Map<string, Holder>()
   for (const [name, token] of Object.entries(checkObject(field, given))) {
-    if (!/^[\w.@-]{1,64}$/.test(name))
+    checkHolderName(`${field}: each name`, name)
+    const { sha256: digest, ...entry } = readToken(`${field}.${name}`, token)
+    const other = holders.get(digest)
+    if (other !== undefined)
       throw new ValidationError(
-        `${field}: each name must be 1 to 64 letters, digits, _, ., @ and -`,
+        `${field}.${name}.sha256 must not be the one of ${field}.${other.name}`,
       )
-    const entry = `${field}.${name}`
-    const { sha256, expires } = checkOptions(entry, checkObject(entry, token), names)
-    // The error does not show the value, because the value may be the token itself.
-    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/i.test(sha256))
-      throw new ValidationError(
-        `${entry}.sha256 must be 64 hexadecimal digits: the hash of the token, and not the token`,
-      )
-    entries.set(name, {
-      digest: Buffer.from(sha256, 'hex'),
-      expires: checkExpiry(`${entry}.expires`, expires),
-    })
+    holders.set(digest, holderOf(name, digest, entry))
   }
-  return entries
+  return holders
 }
 
-function checkExpiry(field: string, value: unknown): number {
-  if (value === undefined) return Number.POSITIVE_INFINITY
-  const isDate = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)
-  const time = isDate ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(time))
-    throw new ValidationError(`${field} must be a time such as 2027-01-31T00:00:00Z`)
-  return time
+function readToken(field: string, token: GatewayToken) {
+  return readOptions(field, checkObject(field, token as object), tokenSchema, `${field}.`)
+}
+
+/** The error does not show the value, because the value may be the token itself. */
+function checkHash(field: string, value: unknown): string {
+  if (typeof value !== 'string' || !/^[0-9a-f]{64}$/i.test(value))
+    throw new ValidationError(
+      `${field} must be 64 hexadecimal digits: the hash of the token, and not the token`,
+    )
+  return value.toLowerCase()
 }
 
 /**
@@ -103,26 +152,6 @@ export const SUBPROTOCOL = 'sluice'
  * WebSocket; Kubernetes uses the same method. socket.web.ts has the client's side.
  */
 const TOKEN_PROTOCOL = 'base64url.bearer.sluice.'
-
-/** The holder of a request's token. */
-export interface Holder {
-  readonly name: string
-  readonly digest: Uint8Array
-}
-
-/** Finds the holder of a request's token. Throws HTTPError if the request has no valid token. */
-export function authorize(request: IncomingMessage, tokens: TokenList): Holder {
-  const token = tokenOf(request)
-  if (token === undefined)
-    throw new HTTPError(401, 'a token is needed', undefined, { 'www-authenticate': 'Bearer' })
-  const digest = createHash('sha256').update(token).digest()
-  const name = tokens.holderOf(digest)
-  if (name === undefined)
-    throw new HTTPError(401, 'the token is unknown, or has expired', undefined, {
-      'www-authenticate': 'Bearer error="invalid_token"',
-    })
-  return { name, digest }
-}
 
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   const { authorization, 'sec-websocket-protocol': protocols = '' } = headers

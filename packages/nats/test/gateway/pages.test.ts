@@ -9,14 +9,14 @@ import { Pages } from '../../gateway/pages.js'
 
 const closers = closeAfterEach()
 const limits = { connections: 10, connectionsPerToken: 10, bufferedBytes: 100_000 }
-const holder = { name: 'page', digest: new Uint8Array(32) }
+const holder = { name: 'page', digest: '00', expires: Number.POSITIVE_INFINITY }
 
 /** Pages behind a server that accepts each. */
 async function start() {
   const pages = new Pages(limits, () => undefined)
   const server = createServer()
   server.on('upgrade', (request, socket, head) =>
-    pages.accept(request, socket, head, { holder, subjects: ['a'] }),
+    pages.accept(request, socket, head, { holder, feedIDs: [], subjects: ['a'] }),
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
