@@ -1,19 +1,23 @@
+import { emitWarning } from 'node:process'
 import type { KV, KvEntry } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import {
   DataStreamsError,
   isStreamsError,
+  type Log,
   number,
+  optional,
   readOptions,
   type Schema,
+  unchecked,
   withDefault,
 } from 'sluice/core'
 import { describeProcess, noCursors, readCursors, readProcess, thisProcess } from 'sluice/internal'
 import type { CursorStore } from 'sluice/stores'
 import { isAPIError, logError } from './errors.js'
 import { loadKeyValue } from './library.js'
-import { checkConnection, keepTrying } from './log.js'
-import { checkName } from './subjects.js'
+import { checkConnection, keepTrying, ReportLog } from './log.js'
+import { checkName, DEFAULT_STREAM } from './subjects.js'
 
 /** The options of `natsCursors`: where cursors are stored. */
 export interface NatsCursorsOptions {
@@ -26,15 +30,21 @@ export interface NatsCursorsOptions {
   readonly key: string
   /**
    * How many servers each hold a copy of the bucket, 1 to 5. Only used when the bucket is created.
-   * @default 1
+   * @default as many as hold a copy of `stream`, or 1 if there is no such stream
    */
   readonly replicas?: number
+  /** The stream of the reports. Cursors should have as many copies as it has. @default 'SLUICE' */
+  readonly stream?: string
+  /** Receives a warning if the bucket has fewer copies. @default a warning of the process */
+  readonly log?: Log
 }
 
 const schema = {
   bucket: withDefault('sluice-cursors', checkName),
   key: checkName,
-  replicas: withDefault(1, number({ min: 1, max: 5, whole: true })),
+  replicas: optional(number({ min: 1, max: 5, whole: true })),
+  stream: withDefault(DEFAULT_STREAM, checkName),
+  log: withDefault({}, unchecked<Log>),
 } satisfies Schema<NatsCursorsOptions>
 
 const decoder = new TextDecoder()
@@ -58,7 +68,8 @@ interface Saved {
  * so a later save by the previous owner fails.
  */
 export function natsCursors(connection: NatsConnection, given: NatsCursorsOptions): CursorStore {
-  const { bucket, key, replicas } = readOptions('natsCursors', given, schema)
+  const options = readOptions('natsCursors', given, schema)
+  const { bucket, key } = options
   checkConnection(connection)
   const place = `key ${key} of bucket ${bucket}`
   let opening: Promise<KV> | undefined
@@ -66,7 +77,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
   const owner = { ...thisProcess(), store: crypto.randomUUID() }
 
   function open(): Promise<KV> {
-    opening ??= openBucket(connection, bucket, replicas).catch(thrown => {
+    opening ??= openBucket(connection, options).catch(thrown => {
       opening = undefined
       throw thrown
     })
@@ -153,14 +164,35 @@ function takenOver(place: string, owner: unknown): DataStreamsError {
   )
 }
 
+/** What opening a bucket needs of the options. */
+type BucketOptions = Required<Pick<NatsCursorsOptions, 'bucket' | 'stream' | 'log'>> &
+  Pick<NatsCursorsOptions, 'replicas'>
+
 async function openBucket(
   connection: NatsConnection,
-  bucket: string,
-  replicas: number,
+  { bucket, stream, replicas, log }: BucketOptions,
 ): Promise<KV> {
   const { Kvm } = await loadKeyValue()
+  const wanted = replicas ?? (await copiesOf(connection, stream))
   // A save must name the newest revision, and only the leader is sure to know it. So direct reads
   // are off.
-  const options = { timeout: TIMEOUT, replicas, history: 1, allow_direct: false }
-  return new Kvm(connection as never).create(bucket, options)
+  const options = { timeout: TIMEOUT, replicas: wanted, history: 1, allow_direct: false }
+  const store = await new Kvm(connection as never).create(bucket, options)
+  const { replicas: copies } = await store.status()
+  if (copies < wanted) {
+    const message = `bucket ${bucket} has ${copies} of ${wanted} copies: nats stream edit KV_${bucket} --replicas ${wanted}`
+    if (log.warn === undefined) emitWarning(message)
+    else log.warn(message)
+  }
+  return store
+}
+
+/** How many servers each hold a copy of a stream; 1 if it does not exist or is not allowed. */
+async function copiesOf(connection: NatsConnection, stream: string): Promise<number> {
+  try {
+    return (await new ReportLog({ connection, stream }).info()).config.num_replicas
+  } catch (thrown) {
+    if (/does not exist|permissions violation/i.test((thrown as Error).message)) return 1
+    throw thrown
+  }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { jetstreamManager } from '@nats-io/jetstream'
 import { testCursorStore } from '@sluice/source/testing/test-cursor-store.js'
 import { feed, keyOf, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
@@ -147,3 +148,25 @@ test('let a worker on another machine go on where the first was, with every repo
   expect(second.gaps).toEqual([])
   expect([...first.errors, ...second.errors]).toEqual([])
 })
+
+test('have as many copies as the reports, whoever starts first, and a bucket with fewer is a warning', async () => {
+  const world = await startWorld({ nodes: 3 })
+  const connection = await world.connect()
+  const manager = await jetstreamManager(connection, { checkAPI: false })
+  const log = { name: 'SLUICE', subjects: ['sluice.*.*'], num_replicas: 3 }
+  // The servers elect their leader.
+  while ((await manager.streams.add(log).catch(() => undefined)) === undefined) await pause(200)
+  const warnings: string[] = []
+  const warn = (message: string): void => void warnings.push(message)
+  const copies = async (bucket: string) =>
+    (await manager.streams.info(`KV_${bucket}`)).config.num_replicas
+  await natsCursors(connection, { key: 'worker', log: { warn } }).load()
+  expect(await copies('sluice-cursors')).toBe(3)
+  await natsCursors(connection, { bucket: 'few', key: 'a', replicas: 1, log: { warn } }).load()
+  expect(await copies('few')).toBe(1)
+  expect(warnings).toEqual([])
+  await natsCursors(connection, { bucket: 'few', key: 'b', log: { warn } }).load()
+  expect(warnings).toEqual(['bucket few has 1 of 3 copies: nats stream edit KV_few --replicas 3'])
+  await natsCursors(connection, { bucket: 'other', key: 'a', stream: 'NONE', log: { warn } }).load()
+  expect(await copies('other')).toBe(1)
+}, 60_000)
