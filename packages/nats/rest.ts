@@ -1,5 +1,6 @@
 import { asError } from 'sluice/core'
-import { parseFeedID, parseFeedIDs } from 'sluice/report'
+import { HTTPError } from 'sluice/internal'
+import { feedResolution, parseFeedID, parseFeedIDs } from 'sluice/report'
 import { envelopeOf, type FrameFields } from './frame.js'
 import { mapSome, type ReportLog } from './log.js'
 import { findLatest, ReportSearch, type ScanContext, type ScanOptions, type Turn } from './scan.js'
@@ -29,6 +30,26 @@ const MAX_PAGE = 10_000
 /** How many feeds of a bulk request are searched at a time. */
 const AT_A_TIME = 16
 
+/** The largest time of a feed in seconds: its reports have 32 bits for it. */
+const MAX_SECONDS = 0xffff_ffff
+/**
+ * Numbers that are times in seconds, from 2001 on. As milliseconds they would be times of 1970 to
+ * 1973, when there were no reports.
+ */
+const SECONDS = { from: 1e9, to: 1e11 } as const
+/** The largest time that has a date, in milliseconds. */
+const MAX_MILLISECONDS = 8.64e15
+
+/** Throws HTTPError if a time is not in the unit of its feed. */
+export function checkTime(field: string, feedID: string, time: number): void {
+  const isWhole = Number.isInteger(time) && time >= 0
+  if (feedResolution(feedID) === 's') {
+    if (!isWhole || time > MAX_SECONDS)
+      throw new HTTPError(400, `${field} must be in seconds for feed ${feedID}, not ${time}`)
+  } else if (!isWhole || time > MAX_MILLISECONDS || (time >= SECONDS.from && time < SECONDS.to))
+    throw new HTTPError(400, `${field} must be in milliseconds for feed ${feedID}, not ${time}`)
+}
+
 /**
  * Creates a fetch that answers the service's REST requests from the log, and sends nothing
  * elsewhere. It settles only when its queries to the log have ended, even if its signal aborts.
@@ -49,6 +70,7 @@ export function createLogFetch(given: LogRestParts): LogFetch {
       return new Response(body.text, { status: body.isPartial ? 206 : 200, headers })
     } catch (thrown) {
       signal?.throwIfAborted()
+      if (thrown instanceof HTTPError) return failure(thrown.status, thrown.message)
       return failure(503, asError(thrown).message)
     }
   }
@@ -78,15 +100,15 @@ async function answer(
     case '/api/v1/reports/latest':
       return oneReport(await findLatest(log, feedID(), context))
     case '/api/v1/reports':
-      return oneReport(await search.at(feedID(), Number(query.get('timestamp')), context))
+      return oneReport(await search.at(feedID(), timeOf(query, 'timestamp', [feedID()]), context))
     case '/api/v1/reports/page': {
       const limit = Math.min(MAX_PAGE, Number(query.get('limit') ?? DEFAULT_PAGE))
-      const start = Number(query.get('startTimestamp'))
+      const start = timeOf(query, 'startTimestamp', [feedID()])
       return reportList(await search.page(feedID(), start, limit, context))
     }
     case '/api/v1/reports/bulk': {
       const feedIDs = parseFeedIDs(query.get('feedIDs'))
-      const time = Number(query.get('timestamp'))
+      const time = timeOf(query, 'timestamp', feedIDs)
       const found = await mapSome(feedIDs, AT_A_TIME, feedID => search.at(feedID, time, context))
       const reports = found.filter(report => report !== undefined)
       return { ...reportList(reports), isPartial: reports.length < feedIDs.length }
@@ -104,6 +126,12 @@ async function listFeeds({ log, share }: LogRestParts): Promise<Body> {
   const feedIDs = await log.feeds()
   const listed = share === undefined ? feedIDs : feedsOfShare(feedIDs, share)
   return { text: JSON.stringify({ feeds: listed.map(feedID => ({ feedID })) }) }
+}
+
+function timeOf(query: URLSearchParams, field: string, feedIDs: readonly string[]): number {
+  const time = Number(query.get(field))
+  for (const feedID of feedIDs) checkTime(field, feedID, time)
+  return time
 }
 
 function oneReport(report: FrameFields | undefined): Body | undefined {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { onAbort, ValidationError } from 'sluice/core'
 import { type HTTPAnswer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
-import { DEFAULT_PAGE, type LogFetch } from '../rest.js'
+import { checkTime, DEFAULT_PAGE, type LogFetch } from '../rest.js'
 import { checkAge, checkFeedsOf, type Holder, Rates } from './holders.js'
 import type { GatewayLimits } from './options.js'
 import { Turns } from './turns.js'
@@ -118,7 +118,10 @@ export class Requests {
     const { feedIDs, field, reports } = check(searchParams, this.#limits.feedsPerConnection)
     if (field !== undefined) {
       const time = checkWhole(field, searchParams.get(field))
-      for (const feedID of feedIDs) checkAge(holder, field, feedID, time)
+      for (const feedID of feedIDs) {
+        checkTime(field, feedID, time)
+        checkAge(holder, field, feedID, time)
+      }
     }
     checkFeedsOf(holder, feedIDs)
     return { path: pathname, query: searchParams, reports }

@@ -11,6 +11,7 @@ import { createGateway, type GatewayOptions } from '../../gateway/index.js'
 
 const latest = `/api/v1/reports/latest?feedID=${feed(1)}`
 const page = 'https://app.example'
+const inSeconds = `0x0003${'5'.repeat(60)}`
 
 /** A world whose log has a report of two feeds. */
 async function startFilled(): Promise<LogWorld> {
@@ -175,6 +176,18 @@ describe('a gateway', () => {
       ['/api/v1/reports/latest?feedID=0x12', '400 feedID must be 0x and 64 hexadecimal digits'],
       [`/api/v1/reports/latest?feedID=${feed(9)}`, '404 the log has no such report'],
       [`/api/v1/reports/bulk?feedIDs=x&timestamp=1`, '400 feedIDs[0] must be'],
+      [
+        `/api/v1/reports?feedID=${inSeconds}&timestamp=1795000000000`,
+        `400 timestamp must be in seconds for feed ${inSeconds}, not 1795000000000`,
+      ],
+      [
+        `/api/v1/reports/bulk?feedIDs=${feed(1)},${inSeconds}&timestamp=999999999999999`,
+        '400 timestamp must be in seconds',
+      ],
+      [
+        `/api/v1/reports/page?feedID=${feed(1)}&startTimestamp=1795000000`,
+        `400 startTimestamp must be in milliseconds for feed ${feed(1)}, not 1795000000`,
+      ],
       ['/api/v2/feeds', '404 there is no such route'],
       ['/', '404 there is no such route'],
     ]
