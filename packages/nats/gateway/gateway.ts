@@ -24,6 +24,7 @@ import {
 } from './options.js'
 import { type PageCounts, Pages } from './pages.js'
 import { away, checkFeeds, errorResponse, goneSignal, Requests } from './requests.js'
+import { Sockets } from './sockets.js'
 import { Tokens } from './tokens.js'
 
 /** Counts of a gateway. */
@@ -47,7 +48,10 @@ export interface Gateway extends AsyncDisposable {
   readonly wsURL: string
   /** The counts so far, as a copy. */
   getMetrics(): GatewayMetrics
-  /** Closes all streams and the server. Idempotent. */
+  /**
+   * Ends the gateway: new requests are rejected, streams are closed with 1001, open requests are
+   * answered, and the log is no longer read. Takes at most five seconds. Idempotent.
+   */
   close(): Promise<void>
 }
 
@@ -59,7 +63,7 @@ const TOKEN_INTERVAL = 1000
 const PING_INTERVAL = 30_000
 /** How many characters of a request's path a log line shows at most. */
 const MAX_LOGGED_PATH = 100
-/** How many connections the server accepts in addition to the allowed streams, for requests. */
+/** How many connections the server has in addition to the allowed streams, for requests. */
 const SPARE_CONNECTIONS = 256
 /**
  * The longest head of a request, in bytes. It must be long, because streams name their feeds in the
@@ -75,11 +79,8 @@ const REQUEST_TIMEOUT = 10_000
  * streams.
  */
 const IDLE_TIMEOUT = 30_000
-/**
- * Milliseconds that streams have to answer their close frames. Then their connections are
- * destroyed.
- */
-const PATIENCE = 1000
+/** Milliseconds that open requests have to be answered when the gateway ends. */
+const PATIENCE = 5000
 
 /**
  * Serves a log to web pages as the service does: streams over WebSockets, and REST requests. Each
@@ -105,8 +106,17 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const requests = new Requests(fetch, limits)
   const serving = new GatewayServer(settings, reports.prefix, tokens, pages, requests, tail)
   try {
-    const server = await createHTTPServer(settings, serving)
-    const { url, end } = await listen(server, settings)
+    const server = await createHTTPServer(settings)
+    const sockets = new Sockets(server, limits.connections + SPARE_CONNECTIONS)
+    server.on('request', (request, response) => {
+      response.on('close', sockets.use(request.socket))
+      serving.request(request, response)
+    })
+    server.on('upgrade', (request, socket, head) => {
+      socket.on('close', sockets.use(request.socket))
+      serving.upgrade(request, socket, head)
+    })
+    const url = await listen(server, settings)
     const timers = [
       setInterval(() => {
         tokens.refresh()
@@ -116,9 +126,13 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     ]
     life.defer(() => timers.forEach(clearInterval))
     let closing: Promise<void> | undefined
-    const close = (): Promise<void> => {
+    const end = async (): Promise<void> => {
+      serving.isEnding = true
+      pages.close()
+      await endServer(server, sockets)
       life.end()
-      if (closing === undefined) pages.close()
+    }
+    const close = (): Promise<void> => {
       closing ??= end()
       return closing
     }
@@ -141,42 +155,28 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
 }
 
 /** Creates a server. It uses TLS if there is a certificate. */
-async function createHTTPServer(
-  { tls, limits }: GatewaySettings,
-  serving: GatewayServer,
-): Promise<Server> {
+async function createHTTPServer({ tls }: GatewaySettings): Promise<Server> {
   const options = {
     maxHeaderSize: MAX_HEAD,
     headersTimeout: HEAD_TIMEOUT,
     requestTimeout: REQUEST_TIMEOUT,
     connectionsCheckingInterval: 1000,
   }
+  const secure = { ...options, handshakeTimeout: HEAD_TIMEOUT, minVersion: 'TLSv1.2' } as const
   const https = tls && (await import('node:https'))
-  let server: Server
   try {
-    server =
-      https?.createServer({ ...options, ...tls, minVersion: 'TLSv1.2' }) ?? createServer(options)
+    const server = https?.createServer({ ...secure, ...tls }) ?? createServer(options)
+    server.timeout = IDLE_TIMEOUT
+    return server
   } catch (thrown) {
     throw new ValidationError('tls.cert and tls.key are no pair of a certificate and its key', {
       cause: foreignCause(thrown),
     })
   }
-  server.maxConnections = limits.connections + SPARE_CONNECTIONS
-  server.timeout = IDLE_TIMEOUT
-  server.on('request', (request, response) => serving.request(request, response))
-  server.on('upgrade', (request, socket, head) => serving.upgrade(request, socket, head))
-  return server
 }
 
-/**
- * Makes a server listen. Returns its URL, and a function that ends every connection and the server.
- */
-async function listen(server: Server, { host, port, tls }: GatewaySettings) {
-  const sockets = new Set<Duplex>()
-  server.on('connection', (socket: Duplex) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-  })
+/** Makes a server listen. Returns its URL. */
+async function listen(server: Server, { host, port, tls }: GatewaySettings): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.on('error', ({ code }: NodeJS.ErrnoException) =>
       reject(new ValidationError(`port ${port} of host ${host} can't be listened on: ${code}`)),
@@ -185,23 +185,23 @@ async function listen(server: Server, { host, port, tls }: GatewaySettings) {
   })
   const { address, family, port: bound } = server.address() as AddressInfo
   const authority = `${family === 'IPv6' ? `[${address}]` : address}:${bound}`
-  return {
-    url: `${tls === undefined ? 'http' : 'https'}://${authority}`,
-    async end(): Promise<void> {
-      const closed = new Promise(resolve => server.close(resolve))
-      server.closeIdleConnections()
-      const timer = setTimeout(() => {
-        for (const socket of sockets) socket.destroy()
-      }, PATIENCE)
-      await closed
-      clearTimeout(timer)
-    },
-  }
+  return `${tls === undefined ? 'http' : 'https'}://${authority}`
+}
+
+/** Ends a server when its requests have been answered, or after a time. */
+async function endServer(server: Server, sockets: Sockets): Promise<void> {
+  const closed = new Promise(resolve => server.close(resolve))
+  sockets.destroyIdle()
+  const timer = setTimeout(() => sockets.destroyAll(), PATIENCE)
+  await closed
+  clearTimeout(timer)
 }
 
 /** Answers requests and upgrades. */
 class GatewayServer {
   rejected = 0
+  /** Once this is true, new requests and streams are rejected, and connections end. */
+  isEnding = false
   readonly #settings: GatewaySettings
   readonly #prefix: string
   readonly #tokens: Tokens
@@ -238,6 +238,7 @@ class GatewayServer {
           ...answer.headers,
           ...this.#origins.headersFor(request),
           'cache-control': 'no-store',
+          ...(this.isEnding && { connection: 'close' }),
         }
         writeAnswer(response, { ...answer, headers })
       })
@@ -265,6 +266,7 @@ class GatewayServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<HTTPAnswer> {
     const url = urlOf(request)
     if (url.pathname === HEALTH_PATH) return this.#health()
+    this.#checkOpen()
     this.#origins.check(request)
     if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' }
     if (request.method !== 'GET')
@@ -285,6 +287,7 @@ class GatewayServer {
 
   /** It needs no token, so it does not say why a file was refused. */
   #health(): HTTPAnswer {
+    if (this.isEnding) return jsonAnswer({ status: 'ending' }, 503)
     if (!this.#tail.isLive) return jsonAnswer({ status: 'log away' }, 503)
     const tokens = this.#tokens.refusal === undefined ? {} : { tokens: 'refused' }
     return jsonAnswer({ status: 'ok', ...tokens })
@@ -293,20 +296,30 @@ class GatewayServer {
   async #open(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { pathname, searchParams } = urlOf(request)
     if (pathname !== STREAM_PATH) throw new HTTPError(404, `streams are opened at ${STREAM_PATH}`)
+    this.#checkOpen()
     this.#origins.check(request)
     const holder = await this.#tokens.find(request)
     const { feedsPerConnection } = this.#settings.limits
     const feedIDs = checkFeeds(searchParams.get('feedIDs'), feedsPerConnection)
     checkFeedsOf(holder, feedIDs)
-    this.#pages.checkRoom(holder)
-    if (!this.#tail.isLive) throw away()
-    const missing = await this.#requests.findMissing(feedIDs)
-    if (missing.length > 0)
-      throw new HTTPError(404, `not in the log: ${missing.slice(0, 5).join(', ')}`)
-    if (socket.destroyed) return
-    this.#pages.checkRoom(holder)
-    const subjects = feedIDs.map(feedID => subjectOf(this.#prefix, feedID))
-    this.#pages.accept(request, socket, head, { holder, feedIDs, subjects })
+    const leave = this.#pages.reserve(holder)
+    try {
+      if (!this.#tail.isLive) throw away()
+      const missing = await this.#requests.findMissing(feedIDs)
+      if (missing.length > 0)
+        throw new HTTPError(404, `not in the log: ${missing.slice(0, 5).join(', ')}`)
+      this.#checkOpen()
+      if (socket.destroyed) return
+      const subjects = feedIDs.map(feedID => subjectOf(this.#prefix, feedID))
+      this.#pages.accept(request, socket, head, { holder, feedIDs, subjects })
+    } finally {
+      leave()
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.isEnding)
+      throw new HTTPError(503, 'the gateway ends', undefined, { 'retry-after': '1' })
   }
 }
 

@@ -42,6 +42,8 @@ interface Page extends Omit<PageFacts, 'holder'> {
 const MAX_INCOMING = 1024
 /** Milliseconds for the other side to answer a close frame. */
 const CLOSE_TIMEOUT = 5000
+/** Milliseconds for the same when the gateway ends. */
+const PATIENCE = 1000
 const GOING_AWAY = 1001
 const TRY_AGAIN_LATER = 1013
 const UNAUTHORISED = 4401
@@ -56,6 +58,8 @@ export class Pages {
   /** How many connections are open, by the names of the holders of their tokens. */
   readonly #counts = new Map<string, number>()
   readonly #bySubject = new Map<string, Set<Page>>()
+  /** Connections that are being opened. */
+  #reserved = 0
   #sent = 0
   #slow = 0
   readonly #server = new WebSocketServer({
@@ -76,12 +80,21 @@ export class Pages {
     return { connections: this.#pages.size, sent: this.#sent, slow: this.#slow }
   }
 
-  /** Throws HTTPError if the token or the gateway has too many connections. */
-  checkRoom({ name, connections: most = this.#limits.connectionsPerToken }: Holder): void {
-    const { connections } = this.#limits
+  /**
+   * Keeps a place for a connection until the returned function is called. Throws HTTPError if the
+   * holder or the gateway has too many connections.
+   */
+  reserve({ name, connections: most = this.#limits.connectionsPerToken }: Holder): () => void {
     if ((this.#counts.get(name) ?? 0) >= most)
       throw tooMany(`the token has ${most} connections already`)
-    if (this.#pages.size >= connections) throw tooMany('there are too many connections')
+    if (this.#pages.size + this.#reserved >= this.#limits.connections)
+      throw tooMany('there are too many connections')
+    this.#reserved++
+    this.#count(name, 1)
+    return () => {
+      this.#reserved--
+      this.#count(name, -1)
+    }
   }
 
   /** Completes the upgrade, and sends the reports of these subjects from then on. */
@@ -128,11 +141,16 @@ export class Pages {
     }
   }
 
+  /** Closes all connections, and terminates those that don't answer the close frame in time. */
   close(): void {
-    for (const page of this.#pages) {
+    const closing = [...this.#pages]
+    for (const page of closing) {
       this.#leave(page)
       page.socket.close(GOING_AWAY, 'the gateway ends')
     }
+    setTimeout(() => {
+      for (const { socket } of closing) socket.terminate()
+    }, PATIENCE).unref()
   }
 
   #join(page: Page): void {
