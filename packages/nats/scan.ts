@@ -76,7 +76,9 @@ export class ReportSearch {
   readonly #maxPublishDelay: number
   /** For a feed and a time: the position in the log where the page begins. */
   readonly #places = new Map<string, number>()
+  /** Only feeds of the log have messages, so there are at most as many entries. */
   readonly #heads = new Map<string, Head>()
+  readonly #readingHeads = new Map<string, Promise<Head | undefined>>()
   /** The time of the log's first message, in Unix milliseconds; NaN if it is unknown. */
   #beginning = Number.NaN
   #beginningReadAt = Number.NEGATIVE_INFINITY
@@ -106,9 +108,10 @@ export class ReportSearch {
     time: number,
     context: ScanContext = {},
   ): Promise<FrameFields | undefined> {
-    const head = this.#heads.get(feedID)
-    const isKnown = head !== undefined && performance.now() - head.readAt < HEAD_LIFETIME
-    if (isKnown && time < head.validFrom && (await this.#isBefore(feedID, time))) return undefined
+    if (await this.#isBefore(feedID, time)) {
+      const head = await this.#head(feedID, context)
+      if (head !== undefined && time < head.validFrom) return undefined
+    }
     const latest = time + (LONGEST_RANGE * 1000) / unitOf(feedID)
     const [report] = await this.#find({ feedID, start: time, limit: 1, latest }, context)
     return report !== undefined && report.validFromTimestamp <= time ? report : undefined
@@ -136,7 +139,6 @@ export class ReportSearch {
       if (isBefore && isFirst) {
         // The log no longer has what was before these messages. It is not looked for.
         expected = Math.max(start, reports[0]?.report.validFromTimestamp ?? start)
-        if (messages.length === batch) this.#rememberHead(feedID, reports)
       }
       isFirst = false
       candidates.add(reports.filter(({ report }) => report.observationsTimestamp >= start))
@@ -164,11 +166,27 @@ export class ReportSearch {
     this.#places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
   }
 
-  /** Only a feed of the log has messages, so there are as many entries as feeds in the log. */
-  #rememberHead(feedID: string, reports: readonly Found[]): void {
-    if (reports.length === 0) return
-    const validFrom = Math.min(...reports.map(({ report }) => report.validFromTimestamp))
-    this.#heads.set(feedID, { validFrom, readAt: performance.now() })
+  /** The head of a feed. Concurrent searches share one query. */
+  async #head(feedID: string, context: ScanContext): Promise<Head | undefined> {
+    const known = this.#heads.get(feedID)
+    if (known !== undefined && performance.now() - known.readAt < HEAD_LIFETIME) return known
+    const reading = this.#readingHeads.get(feedID) ?? this.#readHead(feedID, context)
+    this.#readingHeads.set(feedID, reading)
+    return reading.finally(() => this.#readingHeads.delete(feedID))
+  }
+
+  /**
+   * Reads the first messages of a feed. Others may wait for them, so it goes on when one request is
+   * aborted. The head of a feed with few messages is not remembered: earlier reports may follow.
+   */
+  async #readHead(feedID: string, { turn }: ScanContext): Promise<Head | undefined> {
+    const from = { start_time: new Date(0) }
+    const messages = await readBatch(this.#log, feedID, from, MIN_BATCH, { turn })
+    const times = messages.flatMap(({ data }) => readFrame(data, feedID)?.validFromTimestamp ?? [])
+    if (messages.length < MIN_BATCH || times.length === 0) return undefined
+    const head = { validFrom: Math.min(...times), readAt: performance.now() }
+    this.#heads.set(feedID, head)
+    return head
   }
 
   /** True if a time of a feed is before the log's first message. */
