@@ -175,11 +175,7 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
       'expires',
       more => gateway.createGateway({ connection, tokens: { a: as({ ...more }) } }),
     ],
-    [
-      'createGateway',
-      'authorize',
-      more => gateway.createGateway({ connection, ...more }),
-    ],
+    ['createGateway', 'authorize', more => gateway.createGateway({ connection, ...more })],
   ],
   workerPreset: [['workerPreset', 'continuity', more => nats.workerPreset(more)]],
   queuePreset: [['queuePreset', 'logging', more => nats.queuePreset(more)]],

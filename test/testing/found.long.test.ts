@@ -204,7 +204,7 @@ const passing = (): Plugin => ({ name: 'passing', report: next => next })
 
 test.each<readonly [() => unknown, PluginTestOptions, string]>([
   [() => undefined, {}, 'make must return a plugin, an object with a name, and not undefined'],
-  [() => 5, {}, 'make must return a plugin, an object with a name, and not 5'],
+  [() => 5, {}, 'make must return a plugin, an object with a name'],
   [async () => passing(), {}, 'make must return a plugin, and not a promise'],
   [() => ({ name: 'none' }), {}, 'make: the plugin none has no hook, so there is nothing to test'],
   [() => ({ name: 'odd', reprot: 1 }), {}, 'plugins[0] (odd)'],
