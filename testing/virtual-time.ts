@@ -2,7 +2,8 @@ import { setImmediate } from '../platform/globals.js'
 
 /**
  * A time that passes only when a test says so. It replaces `setTimeout`, `setInterval`,
- * `performance`, `Date.now` and `AbortSignal.timeout` of the globals, so there is at most one in a process.
+ * `performance`, `Date.now` and `AbortSignal.timeout` of the globals, so there is at most one in a
+ * process.
  */
 export interface VirtualTime {
   /** Milliseconds of the monotonic clock. */

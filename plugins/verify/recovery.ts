@@ -155,12 +155,22 @@ export class TimedRecovery {
   }
 }
 
-/** Recovers the signers of a report. If the library fails, another library recovers them. */
-export async function recoverAnyway(recovery: TimedRecovery, task: Task): Promise<Recovered> {
-  const recovered = recovery.recover(task)
-  if (recovered !== undefined) return recovered
-  await recovery.replace()
-  return recoverAnyway(recovery, task)
+/**
+ * Recovers the signers of a report. If the library fails, another library recovers them. Needs no
+ * clock, which some runtimes lack.
+ */
+export async function recoverAnyway(
+  { fullReport, addresses }: Task,
+  choice: CurveLibraryChoice,
+): Promise<Recovered> {
+  const library = await loadCurveLibrary(choice)
+  if (isRejection(library)) return library
+  try {
+    return recoverSigners(fullReport, addresses, library)
+  } catch (thrown) {
+    if (!(thrown instanceof CurveLibraryFailure)) throw thrown
+    return recoverAnyway({ fullReport, addresses }, choice)
+  }
 }
 
 /** How many reports must be timed before the speed is known. */

@@ -2,7 +2,7 @@
 // later message is a batch of reports. The thread answers the batches in their order.
 import { receive } from '../../platform/threads.js'
 import type { CurveLibraryChoice } from './options.js'
-import { type Recovered, recoverAnyway, type Task, TimedRecovery } from './recovery.js'
+import { type Recovered, type Task, TimedRecovery } from './recovery.js'
 import type { RecoveryAnswer } from './thread-recovery.js'
 
 /** Settles when the batches so far are answered. So answers have the order of their batches. */
@@ -13,8 +13,14 @@ async function recoverAll(
   tasks: readonly Task[],
 ): Promise<RecoveryAnswer> {
   const recovered: Recovered[] = []
-  for (const task of tasks)
-    recovered.push(recovery.recover(task) ?? (await recoverAnyway(recovery, task)))
+  for (const task of tasks) {
+    let found = recovery.recover(task)
+    while (found === undefined) {
+      await recovery.replace()
+      found = recovery.recover(task)
+    }
+    recovered.push(found)
+  }
   return { recovered, timed: recovery.take() }
 }
 

@@ -3,7 +3,7 @@ import { checkSignal, number, optional, readOptions, type Schema } from '../../c
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/full-report.js'
 import { ruleSchema, type Signers, type VerificationRules } from './options.js'
-import { recoverAnyway, TimedRecovery } from './recovery.js'
+import { recoverAnyway } from './recovery.js'
 import { checkClaim, checkQuorum, isRejection, type Rejection, readClaim, toError } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
 
@@ -89,9 +89,8 @@ export async function verifyReport(
   const found = await (signal === undefined ? finding : abortable(finding, signal)).finally(leave)
   const set = orThrow(found)
   orThrow(checkQuorum(claim, set, given.quorum) ?? claim)
-  const recovery = await TimedRecovery.load(given.curveLibrary)
   const task = { fullReport, addresses: set.addresses }
-  const signers = orThrow(await recoverAnyway(recovery, task))
+  const signers = orThrow(await recoverAnyway(task, given.curveLibrary))
   const { sequenceNumber } = readContext(fullReport, feedID)
   const times = { validFromTimestamp, observationsTimestamp }
   return { feedID, configDigest, sequenceNumber, ...times, f: set.f, signers }

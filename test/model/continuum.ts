@@ -13,9 +13,9 @@ import {
   type Stream,
 } from '../../index.js'
 import type { Gap } from '../../report/gaps.js'
+import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 import { frameOf, makeRecord, type SignedRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Upstream } from './upstream.js'
-import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 
 /** How a continuum begins. */
 export interface ContinuumOptions {

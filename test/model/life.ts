@@ -9,9 +9,9 @@ import {
   type Status,
   type Stream,
 } from '../../index.js'
+import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 import { frameOf, makeRecord } from './signed-report.js'
 import { createUpstream, LATENCY, type Line, type Manner, type Upstream } from './upstream.js'
-import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 
 /** How a life begins. */
 export interface LifeOptions {

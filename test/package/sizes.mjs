@@ -34,7 +34,7 @@ export const budgets = {
   'sluice/presets/confidential': 19500,
   'sluice/presets/default': 33000,
   'sluice/presets/ha': 36500,
-  'sluice/report': 9400,
+  'sluice/report': 9800,
   'sluice/stores': 4100,
   'sluice/tdh2': 8000,
   'sluice/testing': 84_000,

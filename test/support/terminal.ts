@@ -18,19 +18,21 @@ export interface TerminalOptions {
   readonly program?: string
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** How wide the terminal is. @default 100 */
+  readonly columns?: number
   /** Ctrl-C is pressed once this is on the screen. */
   readonly until?: RegExp
 }
 
-/** Runs `sluice`, or another program, with these arguments in a pseudo-terminal of 100 columns; `out` is all that it showed. */
+/** Runs `sluice`, or another program, with these arguments in a pseudo-terminal; `out` is all that it showed. */
 export async function runInTerminal(
   args: readonly string[],
-  { program = command, env = {}, cwd, until: shown }: TerminalOptions = {},
+  { program = command, env = {}, cwd, columns = 100, until: shown }: TerminalOptions = {},
 ): Promise<Ran> {
   const words = [process.execPath, program, ...args].map(word => `'${word}'`)
   const child = spawn(
     'script',
-    ['-qfec', `stty cols 100 rows 30; exec ${words.join(' ')}`, '/dev/null'],
+    ['-qfec', `stty cols ${columns} rows 30; exec ${words.join(' ')}`, '/dev/null'],
     { cwd, env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env } },
   )
   children.add(child)

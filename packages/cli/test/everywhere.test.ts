@@ -71,7 +71,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
   stream: {
     args: ['ETH/USD', 'BTC/USD', '--ha', ...signed],
-    until: /BTC\/USD +V3/,
+    until: /BTC\/USD +(V3|\d)/,
     terminal: /\d reports, \d+ verified, duplicates/,
     pipe: line,
   },

@@ -237,7 +237,11 @@ describe('sluice vault put', () => {
     const { child, ended } = start(['put', 'key', '--anywhere'], null)
     await pause(1500)
     child.kill('SIGINT')
-    expect(await ended).toEqual({ code: 1, out: '', err: '' })
+    expect(await ended).toEqual({
+      code: 130,
+      out: '',
+      err: 'sluice: stopped by SIGINT before it was done\n',
+    })
     expect(await vault.list()).toEqual([])
   })
 })

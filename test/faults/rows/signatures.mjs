@@ -127,7 +127,7 @@ export default [
   {
     row: '38f',
     fault:
-      'reports come faster than they can be verified, without the package secp256k1: 400 a second, of six signatures each, for 2 s',
+      'reports come faster than noble can verify them: 400 a second, of six signatures each, for 2 s',
     feeds: 10,
     engine: { intervalMs: 0, f: 5, nodes: 16 },
     bound: { behind: [1, 3], waiting: [20, 800], attempts: 0, pages: 0 },

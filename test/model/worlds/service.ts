@@ -1,8 +1,8 @@
 // What the service of a world stores, and its pages.
 import { APIError } from '../../../client/contract/call.js'
 import { type DecoderTable, Report, type ReportSource } from '../../../report/report.js'
-import { createRandom } from '../../support/random.js'
 import type { VirtualTime } from '../../../testing/virtual-time.js'
+import { createRandom } from '../../support/random.js'
 import type { Observation, World } from './world.js'
 
 /** One request for a page, and what became of it. */

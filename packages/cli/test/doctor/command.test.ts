@@ -84,11 +84,11 @@ test.each([
   expect(code).toBe(2)
 })
 
-test('ends with 1 and without a verdict when it is stopped', async () => {
+test('ends with 130 and without a verdict when it is stopped', async () => {
   const { ended, output, stop } = start(['doctor', '--seconds', '60'], { env })
   await until(() => /credentials {2}accepted/.test(output.out))
   stop()
   const { code, out } = await ended
-  expect(code).toBe(1)
+  expect(code).toBe(130)
   expect(out).not.toMatch(/origins|failed/)
 })
