@@ -55,12 +55,12 @@ module.exports = {
     {
       ...common,
       displayName: 'computing',
-      testRegex: `^${root}/test/(?!support/|testing/|wire/).*\\.test\\.ts$`,
+      testRegex: `^${root}/test/(?!build/|docs/|faults/|support/|testing/|wire/).*\\.test\\.ts$`,
     },
     {
       ...common,
       displayName: 'waiting',
-      testRegex: `^${root}/(packages|test/(support|testing|wire))/.*\\.test\\.ts$`,
+      testRegex: `^${root}/(packages|test/(build|docs|faults|support|testing|wire))/.*\\.test\\.ts$`,
       runner: '<rootDir>/test/support/jest/waiting-runner.cjs',
     },
   ],

@@ -25,7 +25,7 @@ interface Scenario {
 }
 
 /** What a world looks like after its scenario, to be compared with a world without the plugin. */
-interface Outcome {
+export interface Outcome {
   readonly outcomes: ReadonlyMap<string, string>
   /** What had not settled before the clients were closed. */
   readonly unsettled: readonly string[]
@@ -40,6 +40,9 @@ interface Outcome {
   /** What has not settled at the end. */
   readonly pendingCalls: readonly string[]
 }
+
+/** How scenarios end without the plugin, by their name and patience. */
+export type Baseline = Map<string, Outcome>
 
 /** The operations of the user's calls that have not settled. */
 const findPendingCalls = ({ members }: World): readonly string[] =>
@@ -66,6 +69,7 @@ export async function runScenarios(
   name: string,
   given: WorldSettings,
   findings: Findings,
+  baseline: Baseline = new Map(),
 ): Promise<number> {
   const rejections: unknown[] = []
   const endWatch = await watchRejections(reason => rejections.push(reason))
@@ -77,7 +81,10 @@ export async function runScenarios(
       // Where something never settles, each scenario would wait for it: once is enough.
       const isStuck = findings.has('settle') || findings.has('hold')
       const settings = isStuck ? { ...given, patience: Math.min(given.patience, 5000) } : given
-      const expected = await play(scenario, () => ({ name }), settings, new Findings(''))
+      const key = `${scenario.name} ${settings.patience}`
+      const expected =
+        baseline.get(key) ?? (await play(scenario, () => ({ name }), settings, new Findings('')))
+      baseline.set(key, expected)
       rejections.length = 0
       findings.where = scenario.name
       const found = await play(scenario, make, settings, findings)
