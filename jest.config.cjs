@@ -55,12 +55,16 @@ module.exports = {
     {
       ...common,
       displayName: 'computing',
-      testRegex: `^${root}/test/(?!build/|docs/|faults/|support/|testing/|wire/).*\\.test\\.ts$`,
+      testRegex: `^${root}/test/(?!support/|testing/|wire/|(build|docs|faults)/.*\\.long\\.).*\\.test\\.ts$`,
     },
     {
       ...common,
       displayName: 'waiting',
-      testRegex: `^${root}/(packages|test/(build|docs|faults|support|testing|wire))/.*\\.test\\.ts$`,
+      testRegex: [
+        `^${root}/(packages|test/(support|testing|wire))/.*\\.test\\.ts$`,
+        // They wait for programs.
+        `^${root}/test/(build|docs|faults)/.*\\.long\\.test\\.ts$`,
+      ],
       runner: '<rootDir>/test/support/jest/waiting-runner.cjs',
     },
   ],

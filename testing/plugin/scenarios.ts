@@ -25,7 +25,7 @@ interface Scenario {
 }
 
 /** What a world looks like after its scenario, to be compared with a world without the plugin. */
-export interface Outcome {
+export interface ScenarioOutcome {
   readonly outcomes: ReadonlyMap<string, string>
   /** What had not settled before the clients were closed. */
   readonly unsettled: readonly string[]
@@ -42,7 +42,7 @@ export interface Outcome {
 }
 
 /** How scenarios end without the plugin, by their name and patience. */
-export type Baseline = Map<string, Outcome>
+export type Baseline = Map<string, ScenarioOutcome>
 
 /** The operations of the user's calls that have not settled. */
 const findPendingCalls = ({ members }: World): readonly string[] =>
@@ -108,7 +108,7 @@ async function play(
   make: (wire: SampleWire) => Plugin,
   settings: WorldSettings,
   findings: Findings,
-): Promise<Outcome> {
+): Promise<ScenarioOutcome> {
   const processListeners = countProcessListeners()
   const time = startVirtualTime({ settled, origins: true, grace: GRACE, maxSteps: MAX_STEPS })
   const world = new World(time, findings, settings, origins)
@@ -162,8 +162,8 @@ function checkHeld({ members, findings, settings }: World): void {
 
 /** Compares a world that has the plugin with a world that lacks it. */
 function compare(
-  expected: Outcome,
-  found: Outcome,
+  expected: ScenarioOutcome,
+  found: ScenarioOutcome,
   { isCutShort = false }: Scenario,
   { may }: WorldSettings,
   findings: Findings,

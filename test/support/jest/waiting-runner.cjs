@@ -3,6 +3,6 @@ const { default: TestRunner } = require('jest-runner')
 
 module.exports = class WaitingRunner extends TestRunner {
   constructor(globalConfig, context) {
-    super({ ...globalConfig, maxWorkers: 3 * globalConfig.maxWorkers }, context)
+    super({ ...globalConfig, maxWorkers: Math.ceil(2.5 * globalConfig.maxWorkers) }, context)
   }
 }
