@@ -164,7 +164,7 @@ function takenOver(place: string, owner: unknown): DataStreamsError {
   )
 }
 
-/** What opening a bucket needs of the options. */
+/** The options that say how a bucket is opened. */
 type BucketOptions = Required<Pick<NatsCursorsOptions, 'bucket' | 'stream' | 'log'>> &
   Pick<NatsCursorsOptions, 'replicas'>
 

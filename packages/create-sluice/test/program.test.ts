@@ -86,7 +86,7 @@ describe('with a name and a kind nothing is asked', () => {
     expect(Object.keys(all).sort()).toEqual(hasEngine ? ['@sluice/engine', ...wanted] : wanted)
     expect(all).toMatchObject({
       sluice: manifest.version,
-      // What it is compiled with here.
+      // The versions that the tests compile it with.
       typescript: manifest.devDependencies.typescript,
       '@types/node': manifest.devDependencies['@types/node'],
     })
