@@ -1,11 +1,12 @@
 import { abortable } from '../../core/async.js'
 import { DataStreamsError, foreignCause, isStreamsError } from '../../core/errors.js'
 import { checkNumber } from '../../core/options.js'
-import { feedResolution, isFeedID } from '../../report/feed-id.js'
+import { feedResolution, inMilliseconds, isFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { GRACE } from '../present.js'
 import type { CursorStore } from '../stores/file-cursors.js'
 import { inUnit } from './feeds.js'
+import type { CursorMetrics } from './stream-api.js'
 
 /** The options of `Cursors`. */
 export interface CursorsOptions {
@@ -140,6 +141,16 @@ export class Cursors {
     return time === undefined ? undefined : this.#cursorOf(feedID, time)
   }
 
+  /** The state of the cursors. `newestOf` is the time of a feed's newest delivered report. */
+  metrics(newestOf: (feedID: string) => number | undefined): CursorMetrics {
+    let heldBackMs = 0
+    for (const [feedID, time] of this.#newest) {
+      const behind = (newestOf(feedID) ?? time) - this.#cursorOf(feedID, time)
+      heldBackMs = Math.max(heldBackMs, inMilliseconds(feedID, behind))
+    }
+    return Object.freeze({ unsavedMs: this.#storage.unsavedMs, heldBackMs })
+  }
+
   /**
    * Saves all changes, and releases the store. Resolves even if the save fails. A failed save is
    * not tried again.
@@ -213,6 +224,8 @@ class CursorStorage {
   #isReadable = false
   /** True if a change has not been saved. */
   #isChanged = false
+  /** When the oldest change that is not saved was made, in ms of `performance.now`. */
+  #unsavedSince: number | undefined
   /** True if no save of the change has been tried. */
   #isFresh = false
   #isFlushed = false
@@ -262,12 +275,18 @@ class CursorStorage {
     }
   }
 
+  /** For how many milliseconds a change has waited to be saved; 0 if none waits. */
+  get unsavedMs(): number {
+    return this.#unsavedSince === undefined ? 0 : performance.now() - this.#unsavedSince
+  }
+
   /**
    * The cursors have changed. Schedules a save, which comes sooner if a feed has its first cursor.
    */
   changed(isFirst = false): void {
     this.#isChanged = true
     this.#isFresh = true
+    this.#unsavedSince ??= performance.now()
     if (isFirst && this.#wait > this.#firstWait) {
       this.#wait = this.#firstWait
       clearTimeout(this.#timer)
@@ -324,6 +343,8 @@ class CursorStorage {
     const stopWatch = watchStore('saved', 'the next save waits for it', this.#failed)
     try {
       await this.#store.save({ ...this.#wrong, ...this.#read() })
+      // What changed during the save waits since the save began.
+      this.#unsavedSince = this.#isChanged ? this.#begunAt : undefined
     } catch (thrown) {
       if (isStreamsError(thrown, 'CURSOR_STORE')) return this.#giveUp(thrown.message, thrown)
       this.#isChanged = true

@@ -228,6 +228,9 @@ export class RunningStream<Data> implements BacklogOwner {
     return {
       queued: this.backlog.queued,
       verification: verification && Object.freeze(verification),
+      cursors: this.#cursors?.metrics(
+        feedID => this.#feeds.states.get(feedID)?.newest?.observationsTimestamp,
+      ),
       activeConnections: this.#connections.open,
       configuredConnections: Math.max(1, configured),
       originStatus: Object.freeze(Object.fromEntries(status)),

@@ -126,6 +126,20 @@ export interface OriginTraffic {
   roundTripMs: number | undefined
 }
 
+/** The state of a stream's cursors. */
+export interface CursorMetrics {
+  /**
+   * For how many milliseconds a change has waited to be saved: at most about `saveInterval`, unless
+   * the store fails or does not answer. 0 if no change waits.
+   */
+  readonly unsavedMs: number
+  /**
+   * How far the cursor of a feed is behind the feed's newest delivered report, in milliseconds, the
+   * most of all feeds. A cursor waits for a report that is not acknowledged, or that is missing.
+   */
+  readonly heldBackMs: number
+}
+
 /** A snapshot of a stream's counts. */
 export interface StreamMetrics extends Readonly<StreamCounters> {
   /** Reports received: the sum of `accepted`, `deduplicated` and `superseded`. */
@@ -139,6 +153,8 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
    * `connect`, and if no plugin verifies the stream's reports.
    */
   readonly verification: VerificationMetrics | undefined
+  /** The state of the cursors. Undefined before `connect`, and without the option `cursors`. */
+  readonly cursors: CursorMetrics | undefined
   /** Connections that are open. */
   readonly activeConnections: number
   /** Connections that the stream should have, open or not. */

@@ -198,6 +198,7 @@ class ReportStream<Data> implements IdleParts<Data> {
       queued: 0,
       clockOffsetMs: this.#parts.present.offsetMs,
       verification: undefined,
+      cursors: undefined,
       activeConnections: 0,
       configuredConnections: 1,
       originStatus: Object.freeze({}),

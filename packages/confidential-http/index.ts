@@ -69,6 +69,7 @@ export {
 } from './enclave/enclave.js'
 export { readKeyFile, writeKeyFile } from './key-file.js'
 export type { CallerLimits } from './remote/callers.js'
+export type { EnclaveCause } from './remote/enclave-health.js'
 export {
   type EnclaveServer,
   type EnclaveServerOptions,

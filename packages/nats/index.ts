@@ -14,7 +14,13 @@ export {
   inspectLog,
 } from './inspection.js'
 export { queueDeliveries } from './queue-worker.js'
-export { createRelay, type Relay, type RelayMetrics, type RelayOptions } from './relay.js'
+export {
+  createRelay,
+  type Relay,
+  type RelayCause,
+  type RelayMetrics,
+  type RelayOptions,
+} from './relay.js'
 export type { CreateOptions } from './stream-settings.js'
 export {
   checkName as checkLogName,
@@ -25,6 +31,7 @@ export {
   type Share,
 } from './subjects.js'
 export { type NatsWire, type NatsWireOptions, natsWire } from './wire.js'
+export { type WorkerCause, type WorkerHealthOptions, workerHealth } from './worker-health.js'
 export {
   type QueuePresetOptions,
   queuePreset,

@@ -194,6 +194,10 @@ export async function openLogConnection(
 export interface LogTail {
   /** True while the log gives signs of life. */
   readonly isLive: boolean
+  /** The number of the next message. */
+  readonly next: number
+  /** The log's time of the last message that was read; undefined before the first. */
+  readonly readAt: number | undefined
   close(): void
 }
 
@@ -212,6 +216,7 @@ export interface TailEvents {
 export async function followLog(log: ReportLog, events: TailEvents): Promise<LogTail> {
   const life = createLifetime()
   let next = (await log.info()).state.last_seq + 1
+  let readAt: number | undefined
   let watch: ConsumerWatch | undefined
 
   async function open(): Promise<ConsumerMessages> {
@@ -220,10 +225,11 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
     if (next > state.last_seq + 1) next = state.first_seq
     const subjects = allSubjects(log.prefix)
     const options = { filter_subjects: subjects, inactive_threshold: FORGOTTEN_AFTER }
-    return consume(log, next, options, ({ seq, subject, data }) => {
-      next = seq + 1
+    return consume(log, next, options, message => {
+      next = message.seq + 1
+      readAt = message.info.timestampNanos / 1e6
       watch?.sign()
-      events.report(subject, data)
+      events.report(message.subject, message.data)
     })
   }
 
@@ -258,6 +264,12 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
   return {
     get isLive() {
       return watch?.isLive === true
+    },
+    get next() {
+      return next
+    },
+    get readAt() {
+      return readAt
     },
     close: () => life.end(),
   }

@@ -1,13 +1,36 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
+import type { Health, Severity } from 'sluice/health'
 import { createErrorLimit, RelayLogError } from './errors.js'
 import { loadTransport } from './library.js'
 import type { ReportLog } from './log.js'
+import { isDenied } from './log-health.js'
+
+/** A cause of a service that publishes to a log. */
+export type PublisherCause =
+  | 'publish-unanswered'
+  | 'publish-refused'
+  | 'log-full'
+  | 'publish-denied'
+
+/** The causes of a service that publishes to a log. Each is over when the log stores a message. */
+export const publisherCauses: Readonly<Record<PublisherCause, Severity>> = {
+  /** The log has not answered for five seconds. */
+  'publish-unanswered': 'unready',
+  /** The log rejects messages. */
+  'publish-refused': 'unready',
+  /** The log has no room: its disk, or its share of the disk, is full. */
+  'log-full': 'unready',
+  /** The user of the connection may not publish to the log. */
+  'publish-denied': 'unready',
+}
 
 interface Pending {
   readonly subject: string
   readonly data: Uint8Array
   readonly id: string
   readonly done: (isDuplicate: boolean) => void
+  /** When the message was first sent, in ms of `performance.now`. */
+  readonly publishedAt: number
   /** When the message was last sent, in ms of `performance.now`. */
   sentAt: number
   /** True if no answer has come since the message was last sent. */
@@ -20,6 +43,9 @@ const RESEND_AFTER = 5000
 const RETRY_AFTER = 500
 /** Milliseconds between two checks for messages that must be sent again. */
 const CHECK_INTERVAL = 250
+/** Answers of a log that has no room. */
+const FULL =
+  /insufficient (storage )?resources|maximum (bytes|messages) exceeded|no space left|limits? exceeded|storage/i
 
 /**
  * Publishes many messages at a time, and sends each again until the log has acknowledged it. The
@@ -29,6 +55,7 @@ const CHECK_INTERVAL = 250
 export class Publisher {
   readonly #connection: NatsConnection
   readonly #stream: string
+  readonly #health: Health<PublisherCause>
   readonly #failed: (error: RelayLogError) => void
   readonly #headers: typeof import('@nats-io/transport-node').headers
   readonly #inbox: string
@@ -37,21 +64,30 @@ export class Publisher {
   readonly #waiting = new Map<string, Pending>()
   readonly #maySay = createErrorLimit()
   #count = 0
+  /** The cause that the health of this publisher has at present. */
+  #cause: PublisherCause | undefined
+  #rejected = 0
   #isConnected = true
   #isClosed = false
 
   /** Creates a publisher for a log. `failed` gets at most one error of each kind in ten seconds. */
-  static async open(log: ReportLog, failed: (error: RelayLogError) => void): Promise<Publisher> {
-    return new Publisher(log, failed, await loadTransport())
+  static async open(
+    log: ReportLog,
+    health: Health<PublisherCause>,
+    failed: (error: RelayLogError) => void,
+  ): Promise<Publisher> {
+    return new Publisher(log, health, failed, await loadTransport())
   }
 
   constructor(
     { connection, stream }: ReportLog,
+    health: Health<PublisherCause>,
     failed: (error: RelayLogError) => void,
     { createInbox, headers }: typeof import('@nats-io/transport-node'),
   ) {
     this.#connection = connection
     this.#stream = stream
+    this.#health = health
     this.#failed = failed
     this.#headers = headers
     this.#inbox = createInbox(inboxPrefixOf(connection))
@@ -69,6 +105,17 @@ export class Publisher {
     return this.#waiting.size
   }
 
+  /** How often the log has rejected a message. */
+  get rejected(): number {
+    return this.#rejected
+  }
+
+  /** For how many milliseconds the oldest message has waited for the log; 0 if none waits. */
+  get oldestMs(): number {
+    for (const { publishedAt } of this.#waiting.values()) return performance.now() - publishedAt
+    return 0
+  }
+
   publish(
     subject: string,
     data: Uint8Array,
@@ -76,7 +123,8 @@ export class Publisher {
     done: (isDuplicate: boolean) => void,
   ): void {
     const token = (this.#count++).toString(36)
-    const message = { subject, data, id, done, sentAt: 0, isUnanswered: true }
+    const publishedAt = performance.now()
+    const message = { subject, data, id, done, publishedAt, sentAt: 0, isUnanswered: true }
     this.#waiting.set(token, message)
     this.#send(token, message)
   }
@@ -112,10 +160,11 @@ export class Publisher {
       isLate ||= message.isUnanswered
       this.#send(token, message)
     }
-    if (isLate && !this.#connection.isClosed())
-      this.#say(
-        `the log has acknowledged nothing of ${this.pending} messages for ${RESEND_AFTER} ms`,
-      )
+    if (!isLate || this.#connection.isClosed()) return
+    const late = `the log has acknowledged nothing of ${this.pending} messages for ${RESEND_AFTER} ms`
+    // A message that may not be published gets no answer either.
+    if (this.#cause !== 'publish-denied') this.#begin('publish-unanswered', late)
+    this.#say(late)
   }
 
   #receive({ subject, data, headers: status }: Msg): void {
@@ -129,21 +178,41 @@ export class Publisher {
       message.sentAt = performance.now() - RESEND_AFTER + RETRY_AFTER
       // Not an error: another relay has sent the same message, and the servers are still storing
       // it.
-      if (!answer.refusal.endsWith('is in process')) this.#say(answer.refusal)
+      if (answer.refusal.endsWith('is in process')) return
+      this.#rejected++
+      this.#begin(FULL.test(answer.refusal) ? 'log-full' : 'publish-refused', answer.refusal)
+      this.#say(answer.refusal)
       return
     }
     this.#waiting.delete(token)
+    if (this.#cause !== undefined) this.#begin(undefined)
     message.done(answer.isDuplicate)
   }
 
   async #watch(): Promise<void> {
-    for await (const { type } of this.#connection.status()) {
+    for await (const status of this.#connection.status()) {
+      const { type } = status
       if (this.#isClosed) return
+      if (type === 'error' && isDenied(status.error.message) && this.#isOwn(status.error.message))
+        this.#begin('publish-denied', status.error.message)
       if (type === 'disconnect') this.#isConnected = false
       if (type !== 'reconnect') continue
       this.#isConnected = true
       for (const [token, message] of this.#waiting) this.#send(token, message)
     }
+  }
+
+  /** True if the server's message about a permission names a subject that is published to. */
+  #isOwn(message: string): boolean {
+    for (const { subject } of this.#waiting.values()) return message.includes(`"${subject}"`)
+    return false
+  }
+
+  /** Begins a problem in place of the present one. Without a cause, the present one is over. */
+  #begin(cause: PublisherCause | undefined, message?: string): void {
+    if (this.#cause !== undefined && this.#cause !== cause) this.#health.set(this.#cause)
+    this.#cause = cause
+    if (cause !== undefined) this.#health.set(cause, message)
   }
 
   #say(what: string, cause?: unknown): void {

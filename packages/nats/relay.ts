@@ -3,6 +3,8 @@ import { type Config, createClient } from 'sluice'
 import type { Client, Stream } from 'sluice/client'
 import {
   checkFunction,
+  createLifetime,
+  type Log,
   number,
   optional,
   readOptions,
@@ -11,13 +13,22 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import { asyncDispose } from 'sluice/internal'
+import {
+  Health,
+  type Measure,
+  type Severity,
+  type StreamCause,
+  streamCauses,
+  watchStream,
+} from 'sluice/health'
+import { asyncDispose, inMilliseconds } from 'sluice/internal'
 import { parseFeedIDs, type Report } from 'sluice/report'
 import type { CursorStore } from 'sluice/stores'
 import { natsCursors } from './cursors.js'
 import { frameOf, messageID, readFrame } from './frame.js'
 import { checkConnection, mapSome, ReportLog } from './log.js'
-import { Publisher } from './publisher.js'
+import { type LogCause, logCauses, watchLog } from './log-health.js'
+import { Publisher, type PublisherCause, publisherCauses } from './publisher.js'
 import { type CreateOptions, checkCreate, prepareStream } from './stream-settings.js'
 import { checkName, checkPrefix, subjectOf } from './subjects.js'
 
@@ -52,6 +63,8 @@ export interface RelayOptions {
    * pauses its connections. @default 1024
    */
   readonly maxUnacknowledged?: number
+  /** Receives a line when something goes wrong, and when it is over. @default nothing is logged */
+  readonly log?: Log
 }
 
 const schema = {
@@ -65,6 +78,7 @@ const schema = {
   name: withDefault('relay', checkName),
   cursors: unchecked<CursorStore | undefined>,
   maxUnacknowledged: withDefault(1024, number({ min: 1, max: 65_536, whole: true })),
+  log: withDefault({}, unchecked<Log>),
 } satisfies Schema<RelayOptions>
 
 /** Counts of a relay. */
@@ -78,6 +92,24 @@ export interface RelayMetrics {
   readonly duplicates: number
   /** Reports that were published but not yet acknowledged. */
   readonly unacknowledged: number
+  /** How often the log has rejected a report. The relay sends it again. */
+  readonly rejected: number
+  /**
+   * How many seconds the log is behind the present: the age of the newest report that was stored.
+   * 0 while there is nothing to store.
+   */
+  readonly lagSeconds: number
+}
+
+/** A cause of a relay. */
+export type RelayCause = StreamCause | LogCause | PublisherCause | 'lagging'
+
+const causes: Readonly<Record<RelayCause, Severity>> = {
+  ...streamCauses,
+  ...logCauses,
+  ...publisherCauses,
+  /** The log is more than 30 seconds behind the present. */
+  lagging: 'unready',
 }
 
 /** A relay that is running. */
@@ -89,6 +121,8 @@ export interface Relay extends AsyncDisposable {
   readonly stream: Stream
   /** Resolves when the relay was closed. Rejects with the error that ended the relay. */
   readonly closed: Promise<void>
+  /** What is wrong with the relay at present, and its numbers. */
+  readonly health: Health<RelayCause>
   /** The counts so far, as a copy. */
   getMetrics(): RelayMetrics
   /**
@@ -105,6 +139,8 @@ export interface Relay extends AsyncDisposable {
 const MAX_BACKFILL = 86_400_000
 /** Milliseconds that a closing relay waits for the log's acknowledgements. */
 const FLUSH = 2000
+/** Milliseconds of lag above which a relay is not ready. */
+const MAX_LAG = 30_000
 
 /** For how many feeds at a time the newest message is read. */
 const AT_A_TIME = 32
@@ -135,7 +171,7 @@ export async function createRelay(given: RelayOptions): Promise<Relay> {
       cursors,
       maxReconnectAttempts: Number.POSITIVE_INFINITY,
     })
-    return await run(log, stream, async () => own?.close())
+    return await run(log, stream, options.log, async () => own?.close())
   } catch (thrown) {
     await own?.close()
     throw thrown
@@ -161,17 +197,35 @@ function clientOf({ client, config }: Pick<RelayOptions, 'client' | 'config'>): 
 async function run(
   log: ReportLog,
   stream: Stream,
+  lines: Log,
   closeClient: () => Promise<void>,
 ): Promise<Relay> {
   let stored = 0
   let duplicates = 0
-  const publisher = await Publisher.open(log, error => stream.emit('error', error))
+  /** The time of the newest report that the log has stored, in Unix milliseconds. */
+  let newest = 0
+  const health = new Health({
+    service: 'relay',
+    causes,
+    measures: measuresOf(getMetrics),
+    log: lines,
+  })
+  const publisher = await Publisher.open(log, health, error => stream.emit('error', error))
+  const life = createLifetime()
+  const lag = new Lag()
+
+  function getMetrics(): RelayMetrics {
+    const { pending: unacknowledged, rejected } = publisher
+    return { stored, duplicates, unacknowledged, rejected, lagSeconds: lag.ms / 1000 }
+  }
 
   function publish(report: Report): void {
-    const subject = subjectOf(log.prefix, report.feedID)
+    const { feedID, observationsTimestamp } = report
+    const subject = subjectOf(log.prefix, feedID)
     publisher.publish(subject, frameOf(report), messageID(report), isDuplicate => {
       stored++
       if (isDuplicate) duplicates++
+      newest = Math.max(newest, inMilliseconds(feedID, observationsTimestamp))
       report.acknowledge()
     })
   }
@@ -186,6 +240,8 @@ async function run(
   async function end(): Promise<void> {
     await stream.close()
     await flush()
+    life.end()
+    health.end()
     publisher.close()
     await closeClient()
   }
@@ -208,13 +264,74 @@ async function run(
     await close()
     throw thrown
   }
-  return {
-    stream,
-    closed,
-    getMetrics: () => ({ stored, duplicates, unacknowledged: publisher.pending }),
-    close,
-    [asyncDispose]: close,
+  watchStream(health, stream)
+  watchLog(health, log, life)
+  health.watch(() => {
+    const present = Date.now() + stream.getMetrics().clockOffsetMs
+    lag.look(present, newest, stored, publisher)
+    const seconds = Math.round(lag.ms / 1000)
+    const behind = `the newest report in the log is ${seconds} s old, and ${publisher.pending} reports wait for the log`
+    health.set('lagging', lag.ms > MAX_LAG ? behind : undefined)
+  })
+  return { stream, closed, health, getMetrics, close, [asyncDispose]: close }
+}
+
+/** How far the log is behind the present. */
+class Lag {
+  /** In milliseconds; 0 while there is nothing to store. */
+  ms = 0
+  #stored = 0
+
+  /** Called each second. `newest` is the time of the newest report in the log; 0 without one. */
+  look(present: number, newest: number, stored: number, publisher: Publisher): void {
+    const { pending, oldestMs } = publisher
+    const isIdle = stored === this.#stored && pending === 0
+    const age = isIdle || newest === 0 ? 0 : present - newest
+    this.ms = Math.max(0, age, oldestMs)
+    this.#stored = stored
   }
+}
+
+/** The numbers of a relay. */
+function measuresOf(getMetrics: () => RelayMetrics): readonly Measure[] {
+  const report = { unit: '{report}' } as const
+  return [
+    {
+      ...report,
+      name: 'sluice.relay.stored',
+      kind: 'counter',
+      description: 'Reports that the log has acknowledged',
+      read: () => getMetrics().stored,
+    },
+    {
+      ...report,
+      name: 'sluice.relay.duplicates',
+      kind: 'counter',
+      description: 'Acknowledged reports that the log already had',
+      read: () => getMetrics().duplicates,
+    },
+    {
+      ...report,
+      name: 'sluice.relay.rejected',
+      kind: 'counter',
+      description: 'How often the log has rejected a report; the relay sends it again',
+      read: () => getMetrics().rejected,
+    },
+    {
+      ...report,
+      name: 'sluice.relay.unacknowledged',
+      kind: 'gauge',
+      description: 'Reports that were published and not yet acknowledged',
+      read: () => getMetrics().unacknowledged,
+    },
+    {
+      name: 'sluice.relay.lag',
+      kind: 'gauge',
+      unit: 's',
+      description: 'Age of the newest report in the log; 0 while there is nothing to store',
+      read: () => getMetrics().lagSeconds,
+    },
+  ]
 }
 
 /**

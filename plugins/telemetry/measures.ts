@@ -121,6 +121,7 @@ export function addState(sums: Sums, { streams }: ClientMetrics): void {
     queued,
     verification,
     clockOffsetMs,
+    cursors,
     origins,
   } of streams) {
     sums.of('sluice.clock.offset').value = clockOffsetMs / 1000
@@ -130,6 +131,10 @@ export function addState(sums: Sums, { streams }: ClientMetrics): void {
     for (const [origin, { roundTripMs }] of Object.entries(origins))
       if (roundTripMs !== undefined)
         sums.lengthen('sluice.origin.round_trip', roundTripMs, { 'sluice.origin': origin })
+    if (cursors !== undefined) {
+      sums.lengthen('sluice.cursors.unsaved', cursors.unsavedMs)
+      sums.lengthen('sluice.cursors.held_back', cursors.heldBackMs)
+    }
     if (verification === undefined) continue
     const { waiting, oldestMs, curveLibrary, reportsPerSecond } = verification
     sums.add('sluice.verification.waiting', waiting)

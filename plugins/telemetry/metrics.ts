@@ -29,6 +29,8 @@ export type MetricName =
   | 'sluice.verification.waiting'
   | 'sluice.verification.oldest'
   | 'sluice.verification.capacity'
+  | 'sluice.cursors.unsaved'
+  | 'sluice.cursors.held_back'
   | 'sluice.feeds.stale'
   | 'sluice.clock.offset'
   | 'sluice.origin.round_trip'
@@ -219,6 +221,19 @@ const rows: readonly Row[] = [
     attributes: ['sluice.verification.curve_library'],
   },
   {
+    name: 'sluice.cursors.unsaved',
+    kind: 'gauge',
+    unit: 's',
+    description: 'Time that a change of cursors has waited to be saved, the longest of all streams',
+  },
+  {
+    name: 'sluice.cursors.held_back',
+    kind: 'gauge',
+    unit: 's',
+    description:
+      'Time by which the cursor of a feed is behind its newest report, the most of all feeds',
+  },
+  {
     name: 'sluice.feeds.stale',
     kind: 'up-down-counter',
     unit: '{feed}',
@@ -293,7 +308,11 @@ export const metrics: readonly Metric[] = rows.map(row => ({
  * Returns the name under which OpenTelemetry exporters show a metric to Prometheus, such as
  * `sluice_reports_received_total`.
  */
-export function prometheusName({ name, kind, unit }: Metric): string {
+export function prometheusName({
+  name,
+  kind,
+  unit,
+}: { readonly name: string } & Pick<Metric, 'kind' | 'unit'>): string {
   const base = labelName(name)
   return `${base}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
 }

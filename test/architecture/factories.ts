@@ -8,6 +8,7 @@ import * as nats from '@sluice/nats'
 import * as gateway from '@sluice/nats/gateway'
 import { createClient } from '../../client/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
+import * as health from '../../health/index.js'
 import * as main from '../../index.js'
 import { audit } from '../../plugins/confidential-http/audit.js'
 import { limits } from '../../plugins/confidential-http/limits.js'
@@ -154,6 +155,12 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
     ['createRelay', 'maxUnacknowledged', more => nats.createRelay({ ...relay, ...more })],
     ['create', 'replicas', more => nats.createRelay({ ...relay, create: more })],
   ],
+  workerHealth: [
+    ['workerHealth', 'queue', more => nats.workerHealth(openStream(), { connection, ...more })],
+  ],
+  Health: [['Health', 'measures', more => new health.Health(as(more))]],
+  streamHealth: [['streamHealth', 'service', more => health.streamHealth(openStream(), more)]],
+  serveHealth: [['serveHealth', 'processMetrics', more => health.serveHealth(more)]],
   createGateway: [
     [
       'createGateway',
@@ -390,7 +397,7 @@ export const withoutOptions: readonly string[] = [
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
-  'describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
+  'watchStream describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'SeenFeeds SeenTimes createOverflowGaps feedResolution feedVersion isFeedID isIn isSameBlob markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',

@@ -33,7 +33,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   'jest-environment-node': /^packages\/engine\/jest\.ts$/,
   secp256k1: /^(packages\/engine\/network|platform\/secp256k1)\.ts$/,
   '@opentelemetry/api': /^plugins\/opentelemetry\/.*\.ts$/,
-  'prom-client': /^(plugins\/prometheus|packages\/cli\/output\/metrics)\.ts$/,
+  'prom-client': /^(plugins\/prometheus|health\/serve-health)\.ts$/,
   '@nats-io/jetstream': /^packages\/nats\//,
   '@nats-io/kv': /^packages\/nats\//,
   '@nats-io/transport-node': /^packages\/(nats\/|cli\/service\/nats\.ts$)/,
@@ -66,7 +66,8 @@ const entries: readonly string[] = ['core', ...packages].flatMap(house => {
 })
 
 /** The forms of modules for Node, and the stores of files. */
-const isOfNode = (path: string): boolean => /^(platform|client\/stores)\/[\w/-]+\.ts$/.test(path)
+const isOfNode = (path: string): boolean =>
+  /^(platform|client\/stores|health)\/[\w/-]+\.ts$/.test(path)
 
 /** The folder of what a plugin is made of: plugins/retry for plugins/retry/index.ts and what is below it. */
 function ownFolder(path: string): string {

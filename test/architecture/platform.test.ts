@@ -64,7 +64,7 @@ describe('the folder of the platforms', () => {
       ),
     )
     for (const path of importing)
-      expect(path).toMatch(/^(platform\/|client\/stores\/|internal\.ts)/)
+      expect(path).toMatch(/^(platform\/|client\/stores\/|health\/|internal\.ts)/)
   })
 
   test('would notice a value that is missing', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { labelName, metrics, prometheusName } from '../../plugins/telemetry/index.js'
+import { labelName, type Metric, metrics, prometheusName } from '../../plugins/telemetry/index.js'
 import { root } from '../support/sources.js'
 import { codeOf, tableUnder } from '../support/tables.js'
 import { pageOf } from './pages.js'
@@ -17,6 +17,14 @@ test('the table of metrics in docs/telemetry.md is the one in the code', () => {
   }))
   expect(documented).toEqual(metrics.map(({ bounds, ...metric }) => metric))
 })
+
+/** The metrics of services, as docs/operations.md has them. */
+const ofServices = tableUnder('Metrics', pageOf('docs/operations.md').text).map(row => ({
+  name: codeOf(row, 'metric'),
+  kind: row.kind as 'counter' | 'gauge',
+  unit: codeOf(row, 'unit'),
+  attributes: codeOf(row, 'attributes').split(', ').filter(Boolean),
+}))
 
 interface Panel {
   readonly id: number
@@ -36,8 +44,8 @@ describe('the dashboard', () => {
   /** The metrics of a query, with the suffixes of a histogram. */
   const namesIn = (text: string): string[] =>
     [...text.matchAll(/\b(sluice|http_client)_\w+(?=\{)/g)].map(([name]) => name)
-  const series = new Map(
-    metrics.flatMap(metric => {
+  const series = new Map<string, Pick<Metric, 'kind' | 'attributes'>>(
+    [...metrics, ...ofServices].flatMap(metric => {
       const name = prometheusName(metric)
       const suffixes = metric.kind === 'histogram' ? ['_bucket', '_count', '_sum'] : ['']
       return suffixes.map(suffix => [name + suffix, metric] as const)

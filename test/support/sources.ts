@@ -24,6 +24,7 @@ export const order: readonly string[] = [
   'report',
   'client',
   'plugins',
+  'health',
   'presets',
   'testing',
   'official-sdk.ts',

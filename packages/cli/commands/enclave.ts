@@ -5,6 +5,7 @@ import { protectSecrets } from '../instrumentation.js'
 import { say, stopped, tell } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
+import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { vaultOptions } from './vault-options.js'
 
 /** Adds `keygen`. */
@@ -75,6 +76,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     requirePolicies: { help: 'refuse secrets that were stored without a policy' },
     loopback: { help: 'allow requests to this machine too' },
     privateNetworks: { help: 'allow requests to private networks too' },
+    ...metricsOptions,
     allowInstrumentation: {
       help: 'start even if NODE_DEBUG, a preload, an inspector or an engine of OpenSSL can see the secrets',
     },
@@ -101,6 +103,8 @@ export const addEnclaveCommand: AddCommand = defineCommand({
       renewAfter: { requests: options.renewAfterRequests, quietMs: options.renewAfterQuiet },
       ...given({ audit: audit === undefined ? undefined : { file: audit, insecurePermissions } }),
     })
+    await using metrics = await startMetrics(options, io)
+    metrics.add(server.health)
     tell(io, bold('An enclave is running; Ctrl-C ends it'))
     say(io, `ENCLAVE_URL=${server.url}`)
     say(io, `ENCLAVE_PUBLIC_KEY=${server.publicKey}`)

@@ -1,3 +1,4 @@
+import { streamHealth } from 'sluice/health'
 import { type AddCommand, defineCommand } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { stopped, warn } from '../io.js'
@@ -97,6 +98,7 @@ export const addRecordCommand: AddCommand = defineCommand({
         acknowledge: 'manual',
         queue: 65_536,
       })
+      metrics.add(streamHealth(stream))
       stream.on('report', recorder.add)
       if (!options.quiet) warn(io, `recording ${count(feeds.length, 'feed')} into ${dir}`)
       await runToEnd(stream, feeds, options, io, {

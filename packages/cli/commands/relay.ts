@@ -1,12 +1,15 @@
-import type { Relay, RelayOptions } from '@sluice/nats'
+import type { Relay } from '@sluice/nats'
 import type { Gateway } from '@sluice/nats/gateway'
+import type { Client } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
+import { asyncDispose } from 'sluice/internal'
 import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
+import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js'
 import { connectNats, logOptions } from '../service/nats.js'
 import {
-  configOf,
+  connect,
   findService,
   readTLS,
   type ServiceOptions,
@@ -17,6 +20,8 @@ import { lookUpFeeds } from '../stream/look-up.js'
 
 /** An hour in milliseconds. */
 const HOUR = 3_600_000
+/** How many milliseconds of missing reports a relay fetches. */
+const MAX_BACKFILL = 24 * HOUR
 /** The rule for options that limit how many streams web pages may open. */
 const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 
@@ -28,6 +33,7 @@ export const addRelayCommand: AddCommand = defineCommand({
   options: {
     ...logOptions,
     ...serviceOptions,
+    ...metricsOptions,
     feeds: { value: 'feeds', help: 'ids or names of the feeds to receive, separated by commas' },
     ...needing('feeds', {
       ...signerOptions,
@@ -88,7 +94,9 @@ export const addRelayCommand: AddCommand = defineCommand({
     const { gateway: port, tokens = '', host, allowOrigin: origins } = options
     if (feeds === undefined && port === undefined)
       throw new ValidationError('--feeds, --gateway or both must be given')
-    const receiving = feeds === undefined ? undefined : await findReceived(feeds, options, io)
+    await using metrics = await startMetrics(options, io)
+    await using received =
+      feeds === undefined ? undefined : await openReceived(feeds, options, metrics, io)
     const tls = readTLS(
       { ca: undefined, cert: options.gatewayCert, key: options.gatewayKey },
       '--gateway-',
@@ -100,11 +108,13 @@ export const addRelayCommand: AddCommand = defineCommand({
     let relay: Relay | undefined
     let gateway: Gateway | undefined
     try {
-      if (receiving !== undefined) {
+      if (received !== undefined) {
         const hours = maxAge === undefined ? undefined : maxAge / HOUR
         const created = create ? given({ replicas, hours, bytes }) : undefined
         const log = given({ stream, prefix, name, create: created })
-        relay = await createRelay({ ...receiving, ...log, connection })
+        const { client, feedIDs } = received
+        relay = await createRelay({ client, feedIDs, ...log, connection, log: standardError(io) })
+        metrics.add(relay.health)
         relay.stream.on('error', ({ message }) => warn(io, message))
         relay.stream.on('gap', ({ feedID, from, to }) =>
           warn(io, `gap of ${feedID}: ${from} to ${to}`),
@@ -120,6 +130,7 @@ export const addRelayCommand: AddCommand = defineCommand({
           limits: given({ connections, connectionsPerToken }),
           log: standardError(io),
         } as Parameters<typeof createGateway>[0])
+        metrics.add(gateway.health)
         say(io, `serving pages at ${gateway.url}; Ctrl-C ends it`)
       }
       await Promise.race(ended)
@@ -131,21 +142,28 @@ export const addRelayCommand: AddCommand = defineCommand({
   },
 })
 
-/** Returns the configuration of a client that receives the feeds, and the ids of the feeds. */
-async function findReceived(
+/** The client that receives the feeds of a relay. */
+interface Received extends AsyncDisposable {
+  readonly client: Client
+  readonly feedIDs: readonly string[]
+}
+
+/** Opens a client that receives the feeds. */
+async function openReceived(
   feeds: string,
   options: ServiceOptions & SignerOptions & { readonly ha: boolean },
+  { plugins }: Metrics,
   io: IO,
-): Promise<Required<Pick<RelayOptions, 'config' | 'feedIDs'>>> {
+): Promise<Received> {
   const service = findService(options, io)
   const signers = await findSigners(options)
   const found = await lookUpFeeds([feeds], service, {}, {}, io)
-  return {
-    config: {
-      ...configOf(service),
-      ...given({ verify: signers && { signers } }),
-      haMode: options.ha,
-    },
-    feedIDs: found.map(({ feedID }) => feedID),
+  const config = {
+    ...given({ verify: signers && { signers } }),
+    haMode: options.ha,
+    continuity: { maxBackfill: MAX_BACKFILL },
   }
+  const client = connect(service, config, plugins)
+  const feedIDs = found.map(({ feedID }) => feedID)
+  return { client, feedIDs, [asyncDispose]: () => client.close() }
 }

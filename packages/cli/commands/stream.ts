@@ -1,3 +1,4 @@
+import { streamHealth } from 'sluice/health'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { feedsText } from '../input/feeds.js'
@@ -50,6 +51,7 @@ export const addStreamCommand: AddCommand = defineCommand({
         ...given({ cursors: cursors === undefined ? undefined : fileCursors(cursors) }),
       },
     )
+    metrics.add(streamHealth(stream))
     await print(io, format.head)
     const table = json || csv || !io.stdout.isTTY ? undefined : createView(io.stdout, feeds, format)
     // On a terminal, the table would overwrite a line that is printed to standard error.

@@ -6,6 +6,7 @@ import { protectSecrets } from '../instrumentation.js'
 import { say, stopped, tell } from '../io.js'
 import { bold } from '../output/colours.js'
 import { standardError } from '../output/log.js'
+import { metricsOptions, startMetrics } from '../output/metrics.js'
 
 /** Adds `vault holder`. */
 export const addHolderCommand: AddCommand = defineCommand({
@@ -35,6 +36,7 @@ export const addHolderCommand: AddCommand = defineCommand({
         help: 'of a new holder: the least threshold that it deals its share for (default: that of its first share)',
       },
     }),
+    ...metricsOptions,
     insecurePermissions: { help: 'continue even if others can read or write the files' },
     allowInstrumentation: { help: 'start even if others can see the secrets of the process' },
   },
@@ -60,6 +62,8 @@ export const addHolderCommand: AddCommand = defineCommand({
       insecurePermissions: options.insecurePermissions === true,
       ...given({ trust }),
     })
+    await using metrics = await startMetrics(options, io)
+    metrics.add(holder.health)
     tell(io, bold('A holder is running; Ctrl-C ends it'))
     say(io, `HOLDER_URL=${holder.url}`)
     say(io, `HOLDER_KEY=${holder.publicKey}`)

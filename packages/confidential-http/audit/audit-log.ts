@@ -1,4 +1,5 @@
 import {
+  asError,
   checkFunction,
   checkText,
   DataStreamsError,
@@ -10,6 +11,7 @@ import {
   type Schema,
   withDefault,
 } from 'sluice/core'
+import type { Health } from 'sluice/health'
 import {
   asyncDispose,
   codeOf,
@@ -114,6 +116,30 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
   } catch (thrown) {
     lock.release()
     throw thrown
+  }
+}
+
+/** Makes a log that tells a health whether its records could be written. */
+export function watchRecords(
+  log: OpenAuditLog,
+  health: Pick<Health<'audit-failing'>, 'set'>,
+): OpenAuditLog {
+  return {
+    async append(content) {
+      try {
+        const seq = await log.append(content)
+        health.set('audit-failing')
+        return seq
+      } catch (thrown) {
+        health.set('audit-failing', asError(thrown).message)
+        throw thrown
+      }
+    },
+    get head() {
+      return log.head
+    },
+    close: log.close,
+    [asyncDispose]: log.close,
   }
 }
 

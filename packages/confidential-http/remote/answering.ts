@@ -6,8 +6,15 @@ import { describeSent, type Failure, toFailure } from '../outcome.js'
 import { toJSON } from '../sealed-message.js'
 import type { HTTPResponse } from '../types.js'
 import { Admission, type Asker } from './admission.js'
-import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './callers.js'
+import {
+  type CallerGuard,
+  type Callers,
+  type Refusals,
+  ReplayGuard,
+  WRONG_TIME,
+} from './callers.js'
 import { type CurveKeys, CurveThreads } from './curve-threads.js'
+import type { EnclaveHealth } from './enclave-health.js'
 import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './protocol.js'
 
 /** The connection that a message arrived on. */
@@ -34,6 +41,8 @@ export interface AnsweringOptions {
   readonly attestor?: Attestor | undefined
   /** Records the requests that are refused before they reach the enclave. */
   readonly refusals?: Refusals | undefined
+  /** Counts the answers. */
+  readonly watched?: EnclaveHealth | undefined
   readonly log: Log
 }
 
@@ -57,6 +66,11 @@ export class Answering {
     this.#threads = new CurveThreads(options.keys)
   }
 
+  /** How many requests are being carried out. */
+  get running(): number {
+    return this.#running.size
+  }
+
   /**
    * Answers a caller that asks for the boot key. Rejects with Rejection if a sealed answer is
    * impossible.
@@ -78,7 +92,7 @@ export class Answering {
    */
   async request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     const arrivedAt = Date.now()
-    const { keys, callers, limits, enclave } = this.#options
+    const { keys, callers, limits, enclave, watched } = this.#options
     if (!isFor(sealed, keys.boot))
       throw new Rejection(410, 'the request is not sealed to the boot key of this enclave')
     if (sealed.byteLength < MIN_SEALED_BYTES) throw new Rejection(400, 'the request is too short')
@@ -118,6 +132,7 @@ export class Answering {
       this.#noteFailure(failure, status, isAuthentic ? name : undefined)
       outcome = { failure }
     }
+    watched?.answered('failure' in outcome ? outcome.failure.code : 'ok')
     const json = toJSON({ id, ...outcome })
     leave?.(Buffer.byteLength(json))
     const body = await this.#threads.run(() => ({ type: 'seal-answer', json, replyTo }), sender)
@@ -140,10 +155,13 @@ export class Answering {
    * have recorded it.
    */
   #noteFailure({ code, message }: Failure, status: number, caller: string | undefined): void {
-    const { refusals, log } = this.#options
+    const { refusals, watched, log } = this.#options
     const isRecorded = status === 200 && code !== 'VALIDATION'
     if (caller !== undefined && !isRecorded) refusals?.add(caller, code)
-    if (status !== 200) log.warn?.(`rejected with ${status}: ${message}`, { status })
+    if (status === 200) return
+    watched?.rejected(status)
+    if (message.startsWith(WRONG_TIME)) watched?.wrongTime()
+    log.warn?.(`rejected with ${status}: ${message}`, { status })
   }
 
   /** Makes evidence for a question, a few at a time. */

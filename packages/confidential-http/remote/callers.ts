@@ -26,6 +26,8 @@ import { Rejection } from './protocol.js'
 export interface Callers {
   /** The owner whose secrets a caller uses. Undefined if the key belongs to no caller. */
   ownerOf(key: string): string | undefined
+  /** Why the file of callers was refused when it was last read. */
+  readonly refusal: string | undefined
 }
 
 /**
@@ -40,14 +42,20 @@ export function createCallers(
   if (typeof given !== 'string') {
     const owners = readOwners('callers', given)
     if (owners.size === 0) throw new ValidationError('callers must name at least one public key')
-    return { ownerOf: key => owners.get(key) }
+    return { ownerOf: key => owners.get(key), refusal: undefined }
   }
   const file = openChangingFile<ReadonlyMap<string, string>>(given, {
     ...options,
     entries: 'callers',
     parse: text => readOwners(given, parseJSON(given, text)),
   })
-  return { ownerOf: key => file.read().get(key) }
+  return {
+    ownerOf: key => file.read().get(key),
+    get refusal() {
+      file.read()
+      return file.refusal
+    },
+  }
 }
 
 function readOwners(
@@ -159,7 +167,8 @@ export const MAX_SKEW = 30_000
  * caller within twice MAX_SKEW are rejected. Requests of other callers don't count.
  */
 const MAX_IDS = 100_000
-const WRONG_TIME = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
+/** The beginning of the message for a request whose time is not the enclave's. */
+export const WRONG_TIME: string = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
 const TOO_MANY = `this caller has sent ${MAX_IDS} requests within ${(2 * MAX_SKEW) / 1000} s, and no more are taken`
 
 /**

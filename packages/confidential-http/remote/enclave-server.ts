@@ -12,6 +12,7 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
+import type { Health } from 'sluice/health'
 import { asyncDispose, boxKeys, formatKey, parseKey, pickOptions } from 'sluice/internal'
 import {
   audit,
@@ -20,7 +21,7 @@ import {
   type EnclavePlugin,
 } from 'sluice/plugins/confidential-http'
 import { type Attestor, FORMAT } from '../attestation/evidence.js'
-import { type AuditLogOptions, openAuditLog } from '../audit/audit-log.js'
+import { type AuditLogOptions, openAuditLog, watchRecords } from '../audit/audit-log.js'
 import { createEnclave, type EnclaveSettings, settingRules } from '../enclave/enclave.js'
 import { sentOf } from '../outcome.js'
 import { checkRenewAfter, type RenewAfter, RenewedThread } from '../thread/renewed-thread.js'
@@ -32,6 +33,7 @@ import {
   createCallers,
   Refusals,
 } from './callers.js'
+import { type EnclaveCause, EnclaveHealth, type EnclaveState } from './enclave-health.js'
 import { type ListenOptions, listenRules } from './http-server.js'
 import { listen } from './listen.js'
 
@@ -93,6 +95,8 @@ export interface EnclaveServer extends AsyncDisposable {
   readonly url: string
   /** The key that callers pin: 64 hexadecimal digits. */
   readonly publicKey: string
+  /** What is wrong with the enclave at present, and its numbers. */
+  readonly health: Health<EnclaveCause>
   /** Ends every request, closes every connection, and stops the server. Idempotent. */
   close(): Promise<void>
 }
@@ -118,8 +122,18 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     callerSecretKey: secretKey,
     ...pickOptions(options, settingRules),
   } as EnclaveSettings
-  const records = options.audit && (await openAuditLog(options.audit))
+  const opened = options.audit && (await openAuditLog(options.audit))
   const thread = startEnclaveThread(settings, renewAfter, log)
+  let answering: Answering | undefined
+  const read = (): EnclaveState => ({
+    threads: thread.started,
+    threadFailure: thread.failure,
+    callersRefused: callers.refusal,
+    running: answering?.running ?? 0,
+  })
+  const watched = new EnclaveHealth(read, log)
+  const { health } = watched
+  const records = opened && watchRecords(opened, health)
   try {
     const above = records === undefined ? [] : [audit({ log: records })]
     const enclave = createEnclave({ plugins: [...above, inThread(thread, settings)] })
@@ -127,19 +141,24 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     await thread.whenReady()
     const refusals = records && new Refusals(records, log)
     const limits = new CallerGuard(options.callerLimits)
-    const answering = new Answering({ enclave, keys, callers, limits, attestor, refusals, log })
+    const parts = { enclave, keys, callers, limits, attestor, refusals, watched, log }
+    const serving = new Answering(parts)
+    answering = serving
     const bounds = { maxConnections, maxConnectionsPerAddress, maxSealedBytes }
-    const { url, end } = await listen({ host, port }, answering, bounds, log)
+    const { url, end } = await listen({ host, port }, serving, bounds, watched, log)
+    watched.start(read, settings.vault)
     async function close(): Promise<void> {
+      watched.end()
       enclave.close()
       await end()
-      await answering.close()
+      await serving.close()
       await thread.end(closed())
       await refusals?.end()
       await records?.close()
       keys.enclave.secretKey.fill(0)
     }
-    return { url, publicKey: formatKey(keys.enclave.publicKey), close, [asyncDispose]: close }
+    const publicKey = formatKey(keys.enclave.publicKey)
+    return { url, publicKey, health, close, [asyncDispose]: close }
   } catch (thrown) {
     await thread.end(closed())
     await records?.close()

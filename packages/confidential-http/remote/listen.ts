@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from 'sluice/core'
 import type { Answering, SealedAnswer, Sender } from './answering.js'
+import type { EnclaveHealth } from './enclave-health.js'
 import {
   type ConnectionLimits,
   type Connections,
@@ -28,6 +29,7 @@ export async function listen(
   place: Required<ListenOptions>,
   answering: Answering,
   limits: ServerLimits,
+  watched: EnclaveHealth | undefined,
   log: Log,
 ): Promise<Listening> {
   async function answer(request: IncomingMessage, sender: Sender): Promise<SealedAnswer> {
@@ -58,6 +60,7 @@ export async function listen(
       const rejection =
         thrown instanceof Rejection ? thrown : new Rejection(500, 'the enclave failed')
       const { status, message } = rejection
+      watched?.rejected(status)
       log.warn?.(`rejected with ${status}: ${message}`, { status })
       sendRejection(response, rejection)
     }

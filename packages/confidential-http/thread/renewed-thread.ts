@@ -43,11 +43,23 @@ export class RenewedThread {
   /** The number of questions to the current thread. */
   #asked = 0
   #quiet: ReturnType<typeof setTimeout> | undefined
+  #started = 0
+  #failure: string | undefined
 
   constructor(options: ThreadOptions, rule: Required<RenewAfter>) {
     this.#options = options
     this.#rule = rule
-    this.#current = new Thread(options)
+    this.#current = this.#start()
+  }
+
+  /** How many threads have been started. */
+  get started(): number {
+    return this.#started
+  }
+
+  /** Why the thread that was started last could not start; undefined if it could. */
+  get failure(): string | undefined {
+    return this.#failure
   }
 
   /** Resolves when the first thread is ready for requests. Rejects if it can't start. */
@@ -78,6 +90,20 @@ export class RenewedThread {
     await Promise.all(threads.map(thread => thread.end(reason)))
   }
 
+  #start(): Thread {
+    const thread = new Thread(this.#options)
+    this.#started++
+    thread.ready.then(
+      () => {
+        this.#failure = undefined
+      },
+      (error: Error) => {
+        this.#failure = error.message
+      },
+    )
+    return thread
+  }
+
   #onQuiet(): void {
     if (!this.#current.isIdle()) this.#quiet?.refresh()
     else if (this.#asked > 0) this.#prepare()
@@ -86,7 +112,7 @@ export class RenewedThread {
   /** Starts the next thread, unless it is starting already. */
   #prepare(): void {
     if (this.#next !== undefined) return
-    const next = new Thread(this.#options)
+    const next = this.#start()
     this.#next = next
     next.ready.then(
       () => {
@@ -112,7 +138,7 @@ export class RenewedThread {
 
   /** Continues with the next thread if it is usable, else with a new thread. */
   #recover(): void {
-    this.#current = this.#next?.isUsable() ? this.#next : new Thread(this.#options)
+    this.#current = this.#next?.isUsable() ? this.#next : this.#start()
     this.#next = undefined
     this.#asked = 0
   }

@@ -5,6 +5,7 @@ export type { HolderAddress } from './manifest.js'
 export { type OpenVaultOptions, openVault } from './open-vault.js'
 export type { HolderTrust } from './process/holder-files.js'
 export {
+  type HolderCause,
   type RunningVaultHolder,
   startVaultHolder,
   type VaultHolderOptions,

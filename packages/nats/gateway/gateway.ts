@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createLifetime, onAbort, ValidationError } from 'sluice/core'
+import type { Health } from 'sluice/health'
 import {
   asyncDispose,
   foreignCause,
@@ -15,6 +16,7 @@ import { ReportLog } from '../log.js'
 import { followLog, type LogTail } from '../log-connection.js'
 import { createLogFetch } from '../rest.js'
 import { subjectOf } from '../subjects.js'
+import { type GatewayCause, type GatewayMetrics, gatewayHealth } from './gateway-health.js'
 import { checkFeedsOf } from './holders.js'
 import {
   AllowedOrigins,
@@ -22,23 +24,10 @@ import {
   type GatewayOptions,
   type GatewaySettings,
 } from './options.js'
-import { type PageCounts, Pages } from './pages.js'
+import { Pages } from './pages.js'
 import { away, checkFeeds, errorResponse, goneSignal, Requests } from './requests.js'
 import { Sockets } from './sockets.js'
 import { Tokens } from './tokens.js'
-
-/** Counts of a gateway. */
-export interface GatewayMetrics extends PageCounts {
-  /** Requests and upgrades that were answered with an error status. */
-  readonly rejected: number
-  /** Tokens of the option `tokens`, or of its file when it was last read. */
-  readonly tokens: number
-  /**
-   * Why the file of tokens was refused when it was last read. Until it is accepted, tokens that
-   * were removed from it stay valid. Undefined if the file was not refused.
-   */
-  readonly tokensRefused: string | undefined
-}
 
 /** A gateway that is running. */
 export interface Gateway extends AsyncDisposable {
@@ -46,6 +35,8 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string
   /** Where it opens streams: the `wsEndpoint` of its clients. */
   readonly wsURL: string
+  /** What is wrong with the gateway at present, and its numbers. */
+  readonly health: Health<GatewayCause>
   /** The counts so far, as a copy. */
   getMetrics(): GatewayMetrics
   /**
@@ -136,18 +127,17 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
       closing ??= end()
       return closing
     }
-    return {
-      url,
-      wsURL: url.replace(/^http/, 'ws'),
-      getMetrics: () => ({
-        ...pages.counts,
-        rejected: serving.rejected,
-        tokens: tokens.size,
-        tokensRefused: tokens.refusal,
-      }),
-      close,
-      [asyncDispose]: close,
-    }
+    const getMetrics = (): GatewayMetrics => ({
+      ...pages.counts,
+      rejected: serving.rejected,
+      tokens: tokens.size,
+      tokensRefused: tokens.refusal,
+    })
+    const isEnding = (): boolean => serving.isEnding
+    const parts = { reports, tail, getMetrics, isEnding, maxConnections: limits.connections }
+    const health = gatewayHealth(parts, life, log)
+    const wsURL = url.replace(/^http/, 'ws')
+    return { url, wsURL, health, getMetrics, close, [asyncDispose]: close }
   } catch (thrown) {
     life.end()
     throw thrown

@@ -1,5 +1,6 @@
 export type { Authorize, AuthorizedHolder } from './authorize.js'
-export { createGateway, type Gateway, type GatewayMetrics } from './gateway.js'
+export { createGateway, type Gateway } from './gateway.js'
+export type { GatewayCause, GatewayMetrics } from './gateway-health.js'
 export type { Entitlements } from './holders.js'
 export type { GatewayLimits, GatewayOptions, GatewayTLS } from './options.js'
 export type { GatewayToken, GatewayTokens } from './tokens.js'

@@ -48,6 +48,27 @@ async function open(
 }
 
 describe('cursors', () => {
+  test('say for how long a change has not been saved, and how far a missing report holds one back', async () => {
+    let isBroken = true
+    const pending = new Set<number>()
+    const save = async (): Promise<void> => {
+      if (isBroken) throw new Error('the disk is full')
+    }
+    const { cursors } = await open({ [feedA]: 100 }, { save }, pending)
+    const newestOf = (feedID: string) => (feedID === feedA ? 131 : undefined)
+    expect(cursors.metrics(() => undefined)).toEqual({ unsavedMs: 0, heldBackMs: 0 })
+    pending.add(102)
+    cursors.acknowledged(report(131))
+    await wait(60_000)
+    expect(cursors.metrics(newestOf)).toEqual({ unsavedMs: 60_000, heldBackMs: 30_000 })
+    isBroken = false
+    pending.clear()
+    cursors.acknowledged(report(131))
+    await wait(2000)
+    expect(cursors.metrics(newestOf)).toEqual({ unsavedMs: 0, heldBackMs: 0 })
+    await cursors.flush()
+  })
+
   test('begin where the store says, and keep the feeds that are not read now', async () => {
     const { cursors, start, saved } = await open({
       [feedA.toUpperCase().replace('X', 'x')]: 100,

@@ -41,6 +41,7 @@ describe('a stream', () => {
       // They are published at once, a second of time apart.
       ahead: expect.any(Number),
       clockOffsetMs: 0,
+      cursors: undefined,
       gaps: 0,
       malformed: 0,
       redelivered: 0,

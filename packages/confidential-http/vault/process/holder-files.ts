@@ -85,6 +85,11 @@ export class HolderFiles {
     return readShare(this.#folder, `${SHARES_FOLDER}/${generation}.json`, publicKey, index)
   }
 
+  /** Whether there is a file for the share of a generation. Does not read the share. */
+  async hasShare(generation: number): Promise<boolean> {
+    return (await this.#list()).includes(`${generation}.json`)
+  }
+
   /** Stores a share of a generation that no manifest names yet. */
   async addPending(
     { id, threshold, signedAt }: Pick<Order, 'id' | 'threshold' | 'signedAt'>,

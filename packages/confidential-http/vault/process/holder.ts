@@ -1,4 +1,5 @@
-import { checkNumber, type Log, ValidationError } from 'sluice/core'
+import { asError, checkNumber, type Log, ValidationError } from 'sluice/core'
+import type { Health } from 'sluice/health'
 import { type BoxKeys, checkName, formatKey, formatName } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { digestOf, readManifest, type SignedManifest, usableOf } from '../manifest.js'
@@ -8,6 +9,11 @@ import { createTurns } from '../turns.js'
 import type { HolderFiles, HolderTrust } from './holder-files.js'
 import { HolderResharing, indexIn } from './holder-resharing.js'
 import { bytesOf, type HolderRequest, textOf } from './protocol.js'
+
+/** What may be wrong with a holder's files, by cause. */
+export type HolderProblems = Readonly<
+  Partial<Record<'files-unreadable' | 'no-manifest' | 'shares-expired' | 'share-missing', string>>
+>
 
 /** Answers a kind of request. */
 type Answer = (request: HolderRequest, trust: HolderTrust) => Promise<object>
@@ -26,7 +32,13 @@ export class Holder {
   readonly #inTurn = createTurns()
   readonly #kinds: Readonly<Record<string, Answer>>
 
-  private constructor(files: HolderFiles, keys: BoxKeys, log: Log, manifest?: SignedManifest) {
+  private constructor(
+    files: HolderFiles,
+    keys: BoxKeys,
+    log: Log,
+    health: Pick<Health, 'isReady'>,
+    manifest?: SignedManifest,
+  ) {
     this.#files = files
     this.#ownKey = formatKey(keys.publicKey)
     this.#resharing = new HolderResharing(files, keys, log)
@@ -44,12 +56,41 @@ export class Holder {
       deal: inTurn((request, trust) => resharing.deal(request, trust, this.#known())),
       accept: inTurn((request, trust) => resharing.accept(request, trust, this.#known())),
       prove: inTurn((request, trust) => resharing.prove(request, trust)),
+      status: async () => ({ isReady: health.isReady }),
     }
   }
 
   /** Opens the files of a holder with these keys. */
-  static async open(files: HolderFiles, keys: BoxKeys, log: Log = {}): Promise<Holder> {
-    return new Holder(files, keys, log, await files.readManifest())
+  static async open(
+    files: HolderFiles,
+    keys: BoxKeys,
+    log: Log = {},
+    health: Pick<Health, 'isReady'> = { isReady: true },
+  ): Promise<Holder> {
+    return new Holder(files, keys, log, health, await files.readManifest())
+  }
+
+  /** The number of the shares in use; undefined before the first manifest. */
+  get generation(): number | undefined {
+    return this.#manifest?.generation
+  }
+
+  /** Looks at the files of this holder. Returns what is wrong, by cause. */
+  async findProblems(): Promise<HolderProblems> {
+    const manifest = this.#manifest
+    try {
+      await this.#files.readTrust()
+    } catch (thrown) {
+      return { 'files-unreadable': asError(thrown).message }
+    }
+    if (manifest === undefined)
+      return { 'no-manifest': 'the holder has seen no manifest of a vault yet' }
+    const { generation, sharesExpireAt } = manifest
+    if (isExpired(sharesExpireAt)) return { 'shares-expired': describeExpired(manifest) }
+    const isHolder = indexIn(manifest, this.#ownKey) >= 0
+    if (!isHolder) return { 'share-missing': 'the vault has no holder with this key any more' }
+    if (await this.#files.hasShare(generation)) return {}
+    return { 'share-missing': `the file of the share of generation ${generation} is missing` }
   }
 
   /** Answers a request to the holder. Secrets and responses are released to callers only. */
@@ -134,10 +175,7 @@ export class Holder {
 
   #makerOf(manifest: SignedManifest): ShareMaker {
     const { generation, publicKey, sharesExpireAt } = manifest
-    if (isExpired(sharesExpireAt))
-      throw new VaultError(
-        `the shares of generation ${generation} expired at ${new Date(sharesExpireAt).toISOString()}`,
-      )
+    if (isExpired(sharesExpireAt)) throw new VaultError(describeExpired(manifest))
     const index = indexIn(manifest, this.#ownKey)
     if (index < 0) throw new VaultError('the vault has no holder with this key')
     this.#maker ??= new ShareMaker(publicKey, () =>
@@ -153,6 +191,10 @@ export async function expireShares(files: HolderFiles): Promise<void> {
   if (manifest === undefined || !isExpired(manifest.sharesExpireAt)) return
   // The share of the next generation may already be stored, before its manifest has come.
   await files.removeShares(generation => generation <= manifest.generation)
+}
+
+function describeExpired({ generation, sharesExpireAt = 0 }: SignedManifest): string {
+  return `the shares of generation ${generation} expired at ${new Date(sharesExpireAt).toISOString()}`
 }
 
 function isExpired(time: number | undefined): time is number {

@@ -14,6 +14,7 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
+import { Health, type Measure, type Severity } from 'sluice/health'
 import {
   asyncDispose,
   type BoxKeys,
@@ -27,7 +28,7 @@ import {
   permissionRules,
 } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
-import { type OpenAuditLog, openAuditLog } from '../../audit/audit-log.js'
+import { type OpenAuditLog, openAuditLog, watchRecords } from '../../audit/audit-log.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
 import {
   type Connections,
@@ -37,7 +38,7 @@ import {
 } from '../../remote/http-server.js'
 import { ACTS_FILE } from '../act-log.js'
 import { makeFolder, VaultFolder } from '../files.js'
-import { expireShares, Holder } from './holder.js'
+import { expireShares, Holder, type HolderProblems } from './holder.js'
 import { checkTrust, HolderFiles, type HolderTrust, TRUST_FILE } from './holder-files.js'
 import {
   HOLDER_PATH,
@@ -77,10 +78,32 @@ export interface RunningVaultHolder extends AsyncDisposable {
   readonly url: string
   /** The holder's public key: 64 hexadecimal digits. */
   readonly publicKey: string
+  /** What is wrong with the holder at present, and its numbers. */
+  readonly health: Health<HolderCause>
   /** Closes every connection, and stops the server. */
   close(): Promise<void>
 }
 
+/** A cause of a holder. */
+export type HolderCause = keyof HolderProblems | 'audit-failing' | 'overloaded'
+
+const causes: Readonly<Record<HolderCause, Severity>> = {
+  /** The file of trusted keys can't be read. */
+  'files-unreadable': 'unready',
+  /** The holder has seen no manifest yet. */
+  'no-manifest': 'unready',
+  /** The shares in use have expired. */
+  'shares-expired': 'unready',
+  /** The holder has no share of the generation in use. */
+  'share-missing': 'unready',
+  /** The record of what is released can't be written, so nothing is released. */
+  'audit-failing': 'unready',
+  /** The holder has rejected requests in the last seconds, because it had too many. */
+  overloaded: 'warning',
+}
+
+/** Milliseconds for which a rejection because of load is a problem. */
+const OVERLOADED_FOR = 10_000
 const KEY_FILE = 'holder.key'
 /** Milliseconds between two checks for expired shares. */
 const EXPIRY_INTERVAL = 600_000
@@ -113,21 +136,77 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
   const expire = (): Promise<void> =>
     expireShares(files).catch(error => log.error?.(`shares could not be deleted: ${error.message}`))
   await expire()
-  const holder = await Holder.open(files, keys, log)
-  const records = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
-  const running = await serveHolder({ holder, files, keys, port, host, log, records }).catch(
-    async thrown => {
-      await records.close()
-      throw thrown
-    },
-  )
+  const counts = new HolderCounts()
+  const health: Health<HolderCause> = new Health({
+    ...{ service: 'holder', causes, log },
+    measures: counts.measures(() => holder.generation),
+  })
+  const holder = await Holder.open(files, keys, log, health)
+  const opened = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
+  const records = watchRecords(opened, health)
+  const serving = { holder, files, keys, port, host, log, records, counts }
+  const running = await serveHolder(serving).catch(async thrown => {
+    await records.close()
+    throw thrown
+  })
   const timer = setInterval(expire, EXPIRY_INTERVAL)
   timer.unref()
+  health.watch(() => {
+    void holder.findProblems().then(found => {
+      for (const cause of FOUND) health.set(cause, found[cause])
+    })
+    const isOverloaded = performance.now() - counts.overloadedAt < OVERLOADED_FOR
+    health.set('overloaded', isOverloaded ? 'requests were rejected with 503' : undefined)
+  })
   const close = (): Promise<void> => {
     clearInterval(timer)
+    health.end()
     return running.close()
   }
-  return { ...running, close, [asyncDispose]: close }
+  return { ...running, health, close, [asyncDispose]: close }
+}
+
+/** The causes that a look at the files finds. */
+const FOUND = ['files-unreadable', 'no-manifest', 'shares-expired', 'share-missing'] as const
+
+/** Counts the answers of a holder. */
+export class HolderCounts {
+  /** When a request was last rejected because of load, in ms of `performance.now`. */
+  overloadedAt: number = Number.NEGATIVE_INFINITY
+  /** Answers to opened requests, by the outcome: `ok`, or the code of the error. */
+  readonly #answers = new Map<string, number>()
+  #rejected = 0
+
+  answered(outcome: string): void {
+    this.#answers.set(outcome, (this.#answers.get(outcome) ?? 0) + 1)
+  }
+
+  /** A request was rejected before it was opened, with this HTTP status. */
+  rejected(status: number): void {
+    this.#rejected++
+    if (status === 503) this.overloadedAt = performance.now()
+  }
+
+  measures(generation: () => number | undefined): readonly Measure[] {
+    return [
+      {
+        ...{ name: 'sluice.holder.answers', kind: 'counter', unit: '{answer}' },
+        description: 'Answers to requests that the holder could open, by outcome: ok, or a code',
+        attribute: 'sluice.outcome',
+        read: () => this.#answers,
+      },
+      {
+        ...{ name: 'sluice.holder.rejected', kind: 'counter', unit: '{request}' },
+        description: 'Requests that the holder rejected without opening them',
+        read: () => this.#rejected,
+      },
+      {
+        ...{ name: 'sluice.holder.generation', kind: 'gauge', unit: '{generation}' },
+        description: 'The number of the shares in use',
+        read: generation,
+      },
+    ]
+  }
 }
 
 /**
@@ -160,6 +239,7 @@ export interface HolderServing {
    * The holder records here the secrets and responses that it releases, and its part in resharings.
    */
   readonly records: OpenAuditLog
+  readonly counts: HolderCounts
 }
 
 /** Limits of connections. Only enclaves and the commands that change the vault ask a holder. */
@@ -172,20 +252,27 @@ const MAX_LONG = 2
 const MAX_ORDER = 80
 
 /** Serves the answers of a holder over HTTP. */
-export async function serveHolder(serving: HolderServing): Promise<RunningVaultHolder> {
-  const { files, keys, host, port, log, records } = serving
+export async function serveHolder(
+  serving: HolderServing,
+): Promise<Omit<RunningVaultHolder, 'health'>> {
+  const { files, keys, host, port, log, records, counts } = serving
   let long = 0
+
+  function refuse(response: ServerResponse, status: number): void {
+    counts.rejected(status)
+    reject(response, status)
+  }
 
   async function serve(
     request: IncomingMessage,
     response: ServerResponse,
     connections: Connections,
   ): Promise<void> {
-    if (request.method !== 'POST' || request.url !== HOLDER_PATH) return reject(response, 404)
+    if (request.method !== 'POST' || request.url !== HOLDER_PATH) return refuse(response, 404)
     const length = Number(request.headers['content-length'] ?? MAX_REQUEST_BYTES + 1)
-    if (!(length <= MAX_REQUEST_BYTES)) return reject(response, 413)
+    if (!(length <= MAX_REQUEST_BYTES)) return refuse(response, 413)
     const isLong = length > LONG
-    if (isLong && long >= MAX_LONG) return reject(response, 503)
+    if (isLong && long >= MAX_LONG) return refuse(response, 503)
     if (isLong) long++
     try {
       const sealed = await buffer(request)
@@ -195,7 +282,7 @@ export async function serveHolder(serving: HolderServing): Promise<RunningVaultH
       if (response.destroyed) return
       const { callers } = await files.readTrust()
       const opened = openHolderRequest(sealed, keys, callers)
-      if (opened === undefined) return reject(response, 400)
+      if (opened === undefined) return refuse(response, 400)
       const isCaller = callers.includes(opened.asker)
       if (isCaller) connections.prove(request.socket)
       const answer = await answerWith(serving, opened.request, opened.asker, isCaller)
@@ -203,7 +290,7 @@ export async function serveHolder(serving: HolderServing): Promise<RunningVaultH
         .writeHead(200, { 'content-type': 'application/octet-stream' })
         .end(sealHolderAnswer(answer, opened.replyTo, keys))
     } catch {
-      reject(response, 500)
+      refuse(response, 500)
     } finally {
       if (isLong) long--
     }
@@ -225,7 +312,7 @@ export async function serveHolder(serving: HolderServing): Promise<RunningVaultH
 }
 
 async function answerWith(
-  { holder, log, records }: HolderServing,
+  { holder, log, records, counts }: HolderServing,
   request: HolderRequest,
   asker: string,
   isCaller: boolean,
@@ -236,11 +323,13 @@ async function answerWith(
     // An answer that can't be recorded is not sent.
     if (!('needs' in answer)) await record(records, request, asker, isCaller, answer)
     log.debug?.(`answered: ${shown}`)
+    counts.answered('ok')
     return { answer }
   } catch (thrown) {
     // The messages of other errors may quote a file.
     const error = isStreamsError(thrown) ? thrown : new VaultError('the holder failed')
     log.warn?.(`rejected: ${shown}: ${error.message}`)
+    counts.answered(error.code)
     if (!isStreamsError(thrown, 'AUDIT'))
       await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
     return { failure: { code: error.code, message: error.message } }

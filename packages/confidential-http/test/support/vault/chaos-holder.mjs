@@ -5,17 +5,23 @@ import { pathToFileURL } from 'node:url'
 
 const [, , sources, directory, port] = process.argv
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
-const [{ Holder }, { HolderFiles }, { serveHolder }, { VaultFolder }, keyFile, audit] =
-  await Promise.all(
-    [
-      'vault/process/holder',
-      'vault/process/holder-files',
-      'vault/process/start-holder',
-      'vault/files',
-      'key-file',
-      'audit/audit-log',
-    ].map(load),
-  )
+const [
+  { Holder },
+  { HolderFiles },
+  { HolderCounts, serveHolder },
+  { VaultFolder },
+  keyFile,
+  audit,
+] = await Promise.all(
+  [
+    'vault/process/holder',
+    'vault/process/holder-files',
+    'vault/process/start-holder',
+    'vault/files',
+    'key-file',
+    'audit/audit-log',
+  ].map(load),
+)
 const library = await import('sluice/internal')
 const tdh2 = await import('sluice/tdh2')
 const keys = library.boxKeys(Buffer.from(keyFile.readKeyFile(join(directory, 'holder.key')), 'hex'))
@@ -51,6 +57,7 @@ async function answer(request, asker) {
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
 const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
 const host = '127.0.0.1'
-const serving = { records, holder: { answer }, files, keys, host, port: Number(port), log }
+const counts = new HolderCounts()
+const serving = { records, holder: { answer }, files, keys, host, port: Number(port), log, counts }
 const running = await serveHolder(serving)
 say({ url: running.url, key: running.publicKey })

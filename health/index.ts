@@ -1,0 +1,15 @@
+export {
+  Health,
+  type HealthOptions,
+  type Measure,
+  type Problem,
+  type Severity,
+} from './health.js'
+export { type HealthServer, type ServeHealthOptions, serveHealth } from './serve-health.js'
+export {
+  type StreamCause,
+  type StreamHealthOptions,
+  streamCauses,
+  streamHealth,
+  watchStream,
+} from './stream-health.js'
