@@ -164,6 +164,16 @@ function pageTable() {
   return markdownTable(head, cells)
 }
 
+/** What was said of each fault of a service. */
+function operationsTable() {
+  const results = readResults('operations')
+  const head = ['service', 'fault', 'cause', 'severity', 'in Prometheus after', 'in words']
+  const cells = results.rows.map(({ service, fault, cause, severity, seconds, words }) => [
+    ...[service, fault, `\`${cause}\``, severity, `${seconds} s`, words],
+  ])
+  return `${describeRuns(results, ({ service }) => service)}\n\n${markdownTable(head, cells)}`
+}
+
 const isConfidential = ({ bench }) => bench === 'confidential-http'
 
 /** The tables, each with its page and the name that marks its place there. */
@@ -175,6 +185,7 @@ const tables = [
     text: () => benchTable(row => !isConfidential(row)),
   },
   { page: 'docs/hosts.md', name: 'hosts', text: hostTable },
+  { page: 'docs/operations.md', name: 'operations', text: operationsTable },
   { page: 'docs/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
   { page: 'docs/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
   { page: 'docs/portability.md', name: 'small pages', text: pageTable },

@@ -6,13 +6,7 @@ import { describeSent, type Failure, toFailure } from '../outcome.js'
 import { toJSON } from '../sealed-message.js'
 import type { HTTPResponse } from '../types.js'
 import { Admission, type Asker } from './admission.js'
-import {
-  type CallerGuard,
-  type Callers,
-  type Refusals,
-  ReplayGuard,
-  WRONG_TIME,
-} from './callers.js'
+import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './callers.js'
 import { type CurveKeys, CurveThreads } from './curve-threads.js'
 import type { EnclaveHealth } from './enclave-health.js'
 import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './protocol.js'
@@ -160,7 +154,6 @@ export class Answering {
     if (caller !== undefined && !isRecorded) refusals?.add(caller, code)
     if (status === 200) return
     watched?.rejected(status)
-    if (message.startsWith(WRONG_TIME)) watched?.wrongTime()
     log.warn?.(`rejected with ${status}: ${message}`, { status })
   }
 

@@ -167,8 +167,7 @@ export const MAX_SKEW = 30_000
  * caller within twice MAX_SKEW are rejected. Requests of other callers don't count.
  */
 const MAX_IDS = 100_000
-/** The beginning of the message for a request whose time is not the enclave's. */
-export const WRONG_TIME: string = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
+const WRONG_TIME = `the request was issued more than ${MAX_SKEW / 1000} s before or after the enclave's time: are both clocks right?`
 const TOO_MANY = `this caller has sent ${MAX_IDS} requests within ${(2 * MAX_SKEW) / 1000} s, and no more are taken`
 
 /**

@@ -10,7 +10,6 @@ export type EnclaveCause =
   | 'holder-away'
   | 'audit-failing'
   | 'callers-refused'
-  | 'clock-wrong'
   | 'overloaded'
 
 const causes: Readonly<Record<EnclaveCause, Severity>> = {
@@ -26,8 +25,6 @@ const causes: Readonly<Record<EnclaveCause, Severity>> = {
   'audit-failing': 'unready',
   /** The file of callers was refused, so callers that were removed from it are still accepted. */
   'callers-refused': 'warning',
-  /** Requests were rejected because of their time in the last minute. */
-  'clock-wrong': 'warning',
   /** Requests were rejected because of load in the last ten seconds. */
   overloaded: 'warning',
 }
@@ -46,8 +43,6 @@ export interface EnclaveState {
 
 /** Milliseconds for which a rejection because of load is a problem. */
 const OVERLOADED_FOR = 10_000
-/** Milliseconds for which a rejection because of the time is a problem. */
-const CLOCK_WRONG_FOR = 60_000
 
 /** The health of an enclave server, and the counts of its answers. */
 export class EnclaveHealth {
@@ -57,7 +52,6 @@ export class EnclaveHealth {
   /** Requests that got no sealed answer, by HTTP status. */
   readonly #rejected = new Map<string, number>()
   #overloadedAt = Number.NEGATIVE_INFINITY
-  #wrongTimeAt = Number.NEGATIVE_INFINITY
   readonly #ended = new AbortController()
 
   constructor(read: () => EnclaveState, log: Log) {
@@ -75,12 +69,6 @@ export class EnclaveHealth {
       const now = performance.now()
       health.set('thread-failed', threadFailure)
       health.set('callers-refused', callersRefused)
-      health.set(
-        'clock-wrong',
-        now - this.#wrongTimeAt < CLOCK_WRONG_FOR
-          ? 'requests were rejected because of their time: the clock of the enclave or of a caller is wrong'
-          : undefined,
-      )
       health.set(
         'overloaded',
         now - this.#overloadedAt < OVERLOADED_FOR
@@ -106,11 +94,6 @@ export class EnclaveHealth {
   rejected(status: number): void {
     this.#rejected.set(`${status}`, (this.#rejected.get(`${status}`) ?? 0) + 1)
     if (status === 503) this.#overloadedAt = performance.now()
-  }
-
-  /** An authentic request was rejected because of its time. */
-  wrongTime(): void {
-    this.#wrongTimeAt = performance.now()
   }
 
   end(): void {

@@ -22,4 +22,6 @@ export interface NatsServers {
 export function startNats(options?: {
   readonly nodes?: number
   readonly config?: string
+  /** The folder for the files of the servers. */
+  readonly folder?: string
 }): Promise<NatsServers>

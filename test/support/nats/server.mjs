@@ -69,9 +69,9 @@ ${config}`,
   }
 }
 
-/** Starts a server, or a cluster of several. */
-export async function startNats({ nodes: count = 1, config = '' } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-'))
+/** Starts a server, or a cluster of several, whose files are in a folder below `folder`. */
+export async function startNats({ nodes: count = 1, config = '', folder: place = tmpdir() } = {}) {
+  const folder = mkdtempSync(join(place, 'sluice-nats-'))
   const ports = await Promise.all(Array.from({ length: 2 * count }, freePort))
   const routes = ports.slice(count).map(port => `"nats://127.0.0.1:${port}"`)
   const nodes = Array.from({ length: count }, (_, index) => {
