@@ -17,7 +17,7 @@ const common = {
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
-  transformIgnorePatterns: ['/node_modules/(?!@bitauth/|ky/|hyparquet)'],
+  transformIgnorePatterns: ['/node_modules/(?!@bitauth/|ky/|hyparquet|jose/)'],
   // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
     ...closedDoors,

@@ -182,6 +182,11 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
       'expires',
       more => gateway.createGateway({ connection, tokens: { a: as({ ...more }) } }),
     ],
+    [
+      'jwt',
+      'audience',
+      more => gateway.createGateway({ connection, jwt: as({ jwks: { keys: [] }, ...more }) }),
+    ],
     ['createGateway', 'authorize', more => gateway.createGateway({ connection, ...more })],
   ],
   workerPreset: [['workerPreset', 'continuity', more => nats.workerPreset(more)]],

@@ -37,6 +37,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   '@nats-io/jetstream': /^packages\/nats\//,
   '@nats-io/kv': /^packages\/nats\//,
   '@nats-io/transport-node': /^packages\/(nats\/|cli\/service\/nats\.ts$)/,
+  jose: /^packages\/nats\/gateway\/jwt\.ts$/,
   commander: /^packages\/cli\//,
   'hyparquet-writer': /^packages\/cli\/output\/parquet-file\.ts$/,
   picocolors: /^packages\/cli\//,

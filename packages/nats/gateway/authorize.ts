@@ -2,6 +2,7 @@ import { asError, isStreamsError, readOptions } from 'sluice/core'
 import { checkObject, HTTPError } from 'sluice/internal'
 import { createErrorLimit } from '../errors.js'
 import {
+  type CheckedEntry,
   checkHolderName,
   type Entitlements,
   entitlementsSchema,
@@ -22,6 +23,23 @@ export type Authorize = (
   token: string,
 ) => AuthorizedHolder | undefined | Promise<AuthorizedHolder | undefined>
 
+/** A holder's name, and what the holder may do. */
+export interface NamedEntry extends CheckedEntry {
+  readonly name: string
+}
+
+/** A way to find the holders of tokens, which takes time. */
+export interface HolderSource {
+  /** The option that it comes from, for log lines. */
+  readonly option: 'authorize' | 'jwt'
+  /** For how many tokens its answer is remembered. */
+  readonly maxHolders: number
+  /** How many lookups may run at once. */
+  readonly lookupsAtOnce: number
+  /** Finds the holder of a token; undefined if it is not valid. Throws if it can't say that now. */
+  find(token: string): Promise<NamedEntry | undefined>
+}
+
 /** For how many tokens the answer of `authorize` is remembered. */
 const MAX_HOLDERS = 100_000
 /** For how many tokens that are not valid this is remembered. */
@@ -30,26 +48,41 @@ const MAX_UNKNOWN = 10_000
 const UNKNOWN_LIFETIME = 5000
 /** How many calls of `authorize` may run at once. */
 const CALLS_AT_ONCE = 64
-/** Milliseconds that `authorize` may take. */
+/** Milliseconds that a lookup may take. */
 const TIMEOUT = 5000
 /**
- * Milliseconds for which open streams go on while `authorize` fails, from the end of its last
- * answer's lifetime.
+ * Milliseconds for which open streams go on while lookups fail, from the end of the last answer's
+ * lifetime.
  */
 const STREAM_PATIENCE = 600_000
 
-/** An answer of `authorize`. */
+const schema = { ...entitlementsSchema, name: checkHolderName }
+
+/** The source of holders that a callback knows. */
+export function authorizeSource(authorize: Authorize): HolderSource {
+  return {
+    option: 'authorize',
+    maxHolders: MAX_HOLDERS,
+    lookupsAtOnce: CALLS_AT_ONCE,
+    async find(token) {
+      const found = await authorize(token)
+      if (found === undefined) return undefined
+      const given = checkObject('authorize', found as object)
+      return readOptions('authorize', given, schema, 'authorize: ')
+    },
+  }
+}
+
+/** An answer of a source. */
 interface Answer {
   readonly holder: Holder | undefined
   /** Until when it counts, as `performance.now()`. */
   readonly until: number
 }
 
-const schema = { ...entitlementsSchema, name: checkHolderName }
-
-/** Holders whose tokens a callback knows. The callback's answers are remembered for a time. */
-export class AuthorizedHolders {
-  readonly #authorize: Authorize
+/** The holders that a source finds. Its answers are remembered for a time. */
+export class FoundHolders {
+  readonly #source: HolderSource
   readonly #lifetime: number
   readonly #error: (message: string) => void
   readonly #maySay = createErrorLimit()
@@ -58,34 +91,34 @@ export class AuthorizedHolders {
    */
   readonly #holders = new Map<string, Answer>()
   readonly #unknown = new Map<string, Answer>()
-  readonly #calls = new Map<string, Promise<Holder | undefined>>()
+  readonly #lookups = new Map<string, Promise<Holder | undefined>>()
 
   /** `lifetime` is in milliseconds. */
-  constructor(authorize: Authorize, lifetime: number, error: (message: string) => void) {
-    this.#authorize = authorize
+  constructor(source: HolderSource, lifetime: number, error: (message: string) => void) {
+    this.#source = source
     this.#lifetime = lifetime
     this.#error = error
   }
 
-  /** Finds the holder of a token. Throws HTTPError if the callback fails. */
+  /** Finds the holder of a token. Throws HTTPError if the source fails. */
   async find(digest: string, token: string): Promise<Holder | undefined> {
     const known = this.#known(digest)
     if (known !== undefined && known.until > performance.now()) return known.holder
-    // Concurrent requests of one token share one call.
-    return this.#calls.get(digest) ?? this.#call(digest, token)
+    // Concurrent requests of one token share one lookup.
+    return this.#lookups.get(digest) ?? this.#lookUp(digest, token)
   }
 
   /**
-   * The newest answer for the holder of an open stream. If it is too old, the callback is called
-   * again, and its answer counts the next time.
+   * The newest answer for the holder of an open stream. If it is too old, the token is looked up
+   * again, and the answer counts the next time.
    */
-  current(holder: Holder): Holder | undefined {
-    const { digest, renew } = holder
+  #current(holder: Holder, token: string): Holder | undefined {
+    const { digest } = holder
     const known = this.#known(digest)
     const now = performance.now()
     if (known !== undefined && known.until > now) return known.holder
     // A failure was logged. The stream goes on meanwhile.
-    if (!this.#calls.has(digest)) renew?.().catch(() => undefined)
+    if (!this.#lookups.has(digest)) this.#lookUp(digest, token).catch(() => undefined)
     return known !== undefined && known.until + STREAM_PATIENCE < now ? undefined : holder
   }
 
@@ -93,42 +126,36 @@ export class AuthorizedHolders {
     return this.#holders.get(digest) ?? this.#unknown.get(digest)
   }
 
-  #call(digest: string, token: string): Promise<Holder | undefined> {
-    if (this.#calls.size >= CALLS_AT_ONCE)
+  #lookUp(digest: string, token: string): Promise<Holder | undefined> {
+    if (this.#lookups.size >= this.#source.lookupsAtOnce)
       return Promise.reject(unavailable('too many tokens are looked up at once'))
-    const call = this.#ask(digest, token).finally(() => this.#calls.delete(digest))
-    this.#calls.set(digest, call)
-    return call
+    const lookup = this.#ask(digest, token).finally(() => this.#lookups.delete(digest))
+    this.#lookups.set(digest, lookup)
+    return lookup
   }
 
   async #ask(digest: string, token: string): Promise<Holder | undefined> {
+    const { option } = this.#source
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT} ms`)), TIMEOUT)
     })
     try {
-      const found = await Promise.race([Promise.resolve(token).then(this.#authorize), timeout])
-      const holder = found === undefined ? undefined : this.#read(digest, token, found)
+      const found = await Promise.race([this.#source.find(token), timeout])
+      const holder: Holder | undefined = found && {
+        ...holderOf(found.name, digest, found),
+        current: () => this.#current(holder as Holder, token),
+      }
       this.#remember(digest, holder)
       return holder
     } catch (thrown) {
       // The message of another error could contain the token.
       const why = isStreamsError(thrown) ? thrown.message : asError(thrown).name
-      if (this.#maySay('authorize')) this.#error(`authorize failed: ${why}`)
+      if (this.#maySay(option)) this.#error(`${option} failed: ${why}`)
       throw unavailable('the token can’t be looked up now')
     } finally {
       clearTimeout(timer)
     }
-  }
-
-  #read(digest: string, token: string, found: AuthorizedHolder): Holder {
-    const { name, ...entry } = readOptions(
-      'authorize',
-      checkObject('authorize', found as object),
-      schema,
-      'authorize: ',
-    )
-    return { ...holderOf(name, digest, entry), renew: () => this.find(digest, token) }
   }
 
   #remember(digest: string, holder: Holder | undefined): void {
@@ -137,7 +164,7 @@ export class AuthorizedHolders {
     const [answers, max, lifetime] =
       holder === undefined
         ? ([this.#unknown, MAX_UNKNOWN, UNKNOWN_LIFETIME] as const)
-        : ([this.#holders, MAX_HOLDERS, this.#lifetime] as const)
+        : ([this.#holders, this.#source.maxHolders, this.#lifetime] as const)
     const [oldest] = answers.keys()
     if (answers.size >= max && oldest !== undefined) answers.delete(oldest)
     answers.set(digest, { holder, until: performance.now() + lifetime })

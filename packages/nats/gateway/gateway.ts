@@ -17,7 +17,9 @@ import { followLog, type LogTail } from '../log-connection.js'
 import { createLogFetch } from '../rest.js'
 import { subjectOf } from '../subjects.js'
 import { type GatewayCause, type GatewayMetrics, gatewayHealth } from './gateway-health.js'
+import { authorizeSource } from './authorize.js'
 import { checkFeedsOf } from './holders.js'
+import { jwtSource } from './jwt.js'
 import {
   AllowedOrigins,
   checkGatewayOptions,
@@ -80,8 +82,12 @@ const PATIENCE = 5000
  */
 export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const settings = checkGatewayOptions(given)
-  const { limits, log, maxPublishDelay } = settings
-  const tokens = new Tokens(settings, log)
+  const { limits, log, maxPublishDelay, jwt, authorize } = settings
+  const sources = {
+    jwt: jwt && (await jwtSource(jwt, log)),
+    authorize: authorize && authorizeSource(authorize),
+  }
+  const tokens = new Tokens({ ...settings, ...sources }, log)
   const reports = new ReportLog(settings)
   const life = createLifetime()
   const pages = new Pages(limits, message => log.info?.(message))

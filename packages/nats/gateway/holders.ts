@@ -48,8 +48,11 @@ export interface Holder extends CheckedEntry {
   readonly digest: string
   /** In Unix milliseconds; infinite if the token does not expire. */
   readonly expires: number
-  /** Asks `authorize` again. It is there if `authorize` knows the token. */
-  readonly renew?: () => Promise<Holder | undefined>
+  /**
+   * What the holder may do now; undefined if its token is not valid any more. It is there if the
+   * token was not in the object or the file of tokens.
+   */
+  readonly current?: () => Holder | undefined
 }
 
 /** Makes the holder of a token of a checked entry. */

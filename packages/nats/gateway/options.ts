@@ -17,6 +17,7 @@ import { checkConnection } from '../log.js'
 import { checkName, checkPrefix } from '../subjects.js'
 import type { NatsWireOptions } from '../wire.js'
 import type { Authorize } from './authorize.js'
+import { checkJWT, type GatewayJWT, type JWTSettings } from './jwt.js'
 import type { GatewayTokens } from './tokens.js'
 
 /** The options of `createGateway`. */
@@ -25,17 +26,24 @@ export interface GatewayOptions extends Pick<NatsWireOptions, 'stream' | 'prefix
   readonly connection: NatsConnection
   /**
    * The accepted tokens, by the names of their holders; or the path of a JSON file of tokens. The
-   * file may be changed while the gateway runs. Needed unless there is `authorize`. @default none
+   * file may be changed while the gateway runs. Needed unless there is `jwt` or `authorize`.
+   * @default none
    */
   readonly tokens?: GatewayTokens | string
   /**
-   * Finds the holder of a token that is not one of `tokens`. It may look in a database, or ask
-   * another service. It has five seconds to answer. @default no other tokens
+   * The issuer of JWTs, which are accepted in addition to `tokens`. Needs the package jose.
+   * @default no JWT
+   */
+  readonly jwt?: GatewayJWT
+  /**
+   * Finds the holder of a token that is not one of `tokens`, and that is no JWT if there is `jwt`.
+   * It may look in a database, or ask another service. It has five seconds to answer.
+   * @default no other tokens
    */
   readonly authorize?: Authorize
   /**
-   * How many seconds an answer of `authorize` counts. A token that was withdrawn is accepted for
-   * this long. @default 60
+   * How many seconds an answer of `authorize` counts, or a JWT that was verified. A token that was
+   * withdrawn, or whose key was, is accepted for this long. @default 60
    */
   readonly authorizedFor?: number
   /**
@@ -112,6 +120,7 @@ const schema = {
   prefix: optional(checkPrefix),
   maxPublishDelay: withDefault(900, number({ min: 0 })),
   tokens: unchecked<GatewayTokens | string | undefined>,
+  jwt: optional(checkJWT),
   authorize: optional((field, value) => checkFunction(field, value) as Authorize),
   authorizedFor: withDefault(60, number({ min: 1, max: 3600 })),
   origins: withDefault([], checkOrigins),
@@ -131,6 +140,7 @@ export interface GatewaySettings
       >
     >,
     Pick<GatewayOptions, 'stream' | 'prefix' | 'tokens' | 'authorize'> {
+  readonly jwt?: JWTSettings
   readonly origins: readonly string[]
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
   readonly limits: Required<GatewayLimits>
@@ -139,8 +149,9 @@ export interface GatewaySettings
 /** Checks the options of a gateway, and fills in the defaults. */
 export function checkGatewayOptions(given: GatewayOptions): GatewaySettings {
   const settings = readOptions('createGateway', given, schema)
-  if (settings.tokens === undefined && settings.authorize === undefined)
-    throw new ValidationError('tokens or authorize must be given')
+  const { tokens, jwt, authorize } = settings
+  if (tokens === undefined && jwt === undefined && authorize === undefined)
+    throw new ValidationError('tokens, jwt or authorize must be given')
   return settings
 }
 

@@ -9,7 +9,7 @@ import {
   openChangingFile,
   parseJSON,
 } from 'sluice/internal'
-import { type Authorize, AuthorizedHolders } from './authorize.js'
+import { FoundHolders, type HolderSource } from './authorize.js'
 import {
   checkHolderName,
   type Entitlements,
@@ -34,7 +34,10 @@ export interface GatewayTokens {
 /** How a gateway finds the holders of tokens. */
 export interface TokenSources {
   readonly tokens?: GatewayTokens | string | undefined
-  readonly authorize?: Authorize | undefined
+  /** For tokens in the form of a JWT. */
+  readonly jwt?: HolderSource | undefined
+  /** For all other tokens. */
+  readonly authorize?: HolderSource | undefined
   readonly authorizedFor: number
 }
 
@@ -47,13 +50,20 @@ const MAX_FILE = 16_777_216
 /** Holders by the SHA-256 of their tokens, in hexadecimal digits. */
 type HoldersByDigest = ReadonlyMap<string, Holder>
 
-/** Finds the holders of tokens: in an object or a file, and then by the callback `authorize`. */
+/** The form of a JWT: three parts in base64url. */
+const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/
+
+/**
+ * Finds the holders of tokens: in an object or a file, and then by `jwt` if the token has the form
+ * of a JWT, or else by the callback `authorize`.
+ */
 export class Tokens {
   readonly #file: ChangingFile<HoldersByDigest> | undefined
-  readonly #authorized: AuthorizedHolders | undefined
+  readonly #jwts: FoundHolders | undefined
+  readonly #authorized: FoundHolders | undefined
   #known: HoldersByDigest
 
-  constructor({ tokens = {}, authorize, authorizedFor }: TokenSources, log: Log) {
+  constructor({ tokens = {}, jwt, authorize, authorizedFor }: TokenSources, log: Log) {
     // Someone must learn that the file was refused, because removed tokens stay valid then.
     const error = (message: string): void =>
       log.error === undefined ? emitWarning(message) : void log.error(message)
@@ -66,7 +76,10 @@ export class Tokens {
       })
       this.#known = this.#file.read()
     } else this.#known = checkTokens('tokens', tokens)
-    this.#authorized = authorize && new AuthorizedHolders(authorize, 1000 * authorizedFor, error)
+    const find = (source: HolderSource | undefined): FoundHolders | undefined =>
+      source && new FoundHolders(source, 1000 * authorizedFor, error)
+    this.#jwts = find(jwt)
+    this.#authorized = find(authorize)
   }
 
   /** How many tokens the object or the file has. */
@@ -86,14 +99,15 @@ export class Tokens {
 
   /**
    * Finds the holder of a request's token. Throws HTTPError if the request has no valid token, or
-   * if `authorize` fails. A lookup by digest takes a time that says nothing about other tokens.
+   * if `jwt` or `authorize` fails. A lookup by digest takes a time that says nothing about other
+   * tokens.
    */
   async find(request: IncomingMessage): Promise<Holder> {
     const token = tokenOf(request)
     if (token === undefined)
       throw new HTTPError(401, 'a token is needed', undefined, { 'www-authenticate': 'Bearer' })
     const digest = createHash('sha256').update(token).digest('hex')
-    const holder = this.#known.get(digest) ?? (await this.#authorized?.find(digest, token))
+    const holder = this.#known.get(digest) ?? (await this.#sourceOf(token)?.find(digest, token))
     if (holder === undefined || holder.expires <= Date.now())
       throw new HTTPError(401, 'the token is unknown, or has expired', undefined, {
         'www-authenticate': 'Bearer error="invalid_token"',
@@ -107,8 +121,13 @@ export class Tokens {
    */
   current(holder: Holder): Holder | undefined {
     const known = this.#known.get(holder.digest)
-    const now = known ?? (holder.renew && this.#authorized?.current(holder))
+    const now = known ?? holder.current?.()
     return now !== undefined && now.expires > Date.now() ? now : undefined
+  }
+
+  /** Without `jwt`, `authorize` gets JWTs too. */
+  #sourceOf(token: string): FoundHolders | undefined {
+    return this.#jwts !== undefined && JWT_FORM.test(token) ? this.#jwts : this.#authorized
   }
 }
 
