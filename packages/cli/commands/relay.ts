@@ -1,9 +1,10 @@
 import type { Relay } from '@sluice/nats'
-import type { Gateway } from '@sluice/nats/gateway'
+import type { Gateway, GatewayLimits, GatewayOptions } from '@sluice/nats/gateway'
 import type { Client } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import { type AddCommand, defineCommand, given, needing } from '../command.js'
+import { readFile } from '../input/files.js'
 import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
 import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js'
@@ -18,11 +19,13 @@ import {
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 
+/** A second in milliseconds. */
+const SECOND = 1000
 /** An hour in milliseconds. */
 const HOUR = 3_600_000
 /** How many milliseconds of missing reports a relay fetches. */
 const MAX_BACKFILL = 24 * HOUR
-/** The rule for options that limit how many streams web pages may open. */
+/** The rule for options that limit how much pages may have. */
 const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 
 /** Adds `sluice relay`. The command runs a relay, a gateway or both until the user stops it. */
@@ -61,14 +64,28 @@ export const addRelayCommand: AddCommand = defineCommand({
     gateway: {
       is: 'port',
       value: 'port',
-      help: 'serve the stream to pages on this port',
-      needs: ['tokens'],
+      help: 'serve the stream to pages on this port; needs --tokens, or an issuer of JWTs',
     },
     ...needing('gateway', {
       tokens: {
         is: 'file',
         help: 'the JSON file of the tokens of pages, which may be changed meanwhile',
       },
+      jwtJwks: {
+        is: 'file',
+        value: 'url|file',
+        help: 'JWTs of pages: the public keys of their issuer, as a JWK Set',
+        needs: ['jwtIssuer', 'jwtAudience'],
+        excludes: ['jwtKey'],
+      },
+      jwtKey: {
+        is: 'file',
+        help: '… or its only public key, in PEM',
+        needs: ['jwtIssuer', 'jwtAudience'],
+      },
+      jwtIssuer: { is: 'name', help: '… the issuer, which a token names in iss' },
+      jwtAudience: { is: 'name', help: '… the audience, which a token names in aud' },
+      jwtClaim: { is: 'name', help: '… the claim with what its holder may do (default: sluice)' },
       host: {
         is: 'address',
         help: 'the address that --gateway listens on (default: 127.0.0.1)',
@@ -86,14 +103,31 @@ export const addRelayCommand: AddCommand = defineCommand({
       gatewayKey: { is: 'file', help: 'its private key, in PEM', needs: ['gatewayCert'] },
       maxConnections: { ...pages, help: 'streams of all pages (default: 1000)' },
       maxConnectionsPerToken: { ...pages, help: 'streams of one token (default: 100)' },
+      maxFeeds: { ...pages, help: 'feeds of one stream or bulk request (default: 200)' },
+      maxBuffered: {
+        is: 'whole',
+        min: 1,
+        help: 'bytes that may wait to be sent on a stream (default: 1048576)',
+      },
+      maxRequests: { ...pages, help: 'open requests of all pages (default: 64)' },
+      maxRequestsPerToken: { ...pages, help: 'open requests of one token (default: 16)' },
+      maxReportsPerToken: {
+        ...pages,
+        help: 'reports that the open requests of one token ask for (default: 4000)',
+      },
+      maxPublishDelay: {
+        is: 'span',
+        help: 'how late a report may be published to the stream, such as 90s (default: 15m)',
+      },
     }),
   },
   examples: ['sluice relay --nats nats://127.0.0.1:4222 --feeds 0x0003…,0x0003… --create'],
   async run(options, io) {
     const { feeds, stream, prefix, name, create, replicas, maxAge, maxBytes: bytes } = options
-    const { gateway: port, tokens = '', host, allowOrigin: origins } = options
+    const { gateway: port, host, allowOrigin: origins } = options
     if (feeds === undefined && port === undefined)
       throw new ValidationError('--feeds, --gateway or both must be given')
+    const tokenSources = port === undefined ? {} : findTokenSources(options)
     await using metrics = await startMetrics(options, io)
     await using received =
       feeds === undefined ? undefined : await openReceived(feeds, options, metrics, io)
@@ -123,11 +157,12 @@ export const addRelayCommand: AddCommand = defineCommand({
         say(io, `relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it`)
       }
       if (port !== undefined) {
-        const { maxConnections: connections, maxConnectionsPerToken: connectionsPerToken } = options
+        const { maxPublishDelay: delay } = options
         gateway = await createGateway({
-          ...{ connection, port, tokens, origins },
+          ...{ connection, port, origins, ...tokenSources },
           ...given({ stream, prefix, host, tls }),
-          limits: given({ connections, connectionsPerToken }),
+          ...given({ maxPublishDelay: delay === undefined ? undefined : delay / SECOND }),
+          limits: limitsOf(options),
           log: standardError(io),
         } as Parameters<typeof createGateway>[0])
         metrics.add(gateway.health)
@@ -141,6 +176,56 @@ export const addRelayCommand: AddCommand = defineCommand({
     }
   },
 })
+
+/** The options of the tokens of pages. */
+interface TokenOptions {
+  readonly tokens?: string | undefined
+  readonly jwtJwks?: string | undefined
+  readonly jwtKey?: string | undefined
+  readonly jwtIssuer?: string | undefined
+  readonly jwtAudience?: string | undefined
+  readonly jwtClaim?: string | undefined
+}
+
+/** Returns the gateway's options of tokens. */
+function findTokenSources(options: TokenOptions): Pick<GatewayOptions, 'tokens' | 'jwt'> {
+  const { tokens, jwtJwks: jwks, jwtKey, jwtIssuer, jwtAudience, jwtClaim: claim } = options
+  const hasKeys = jwks !== undefined || jwtKey !== undefined
+  if (!hasKeys && (jwtIssuer !== undefined || jwtAudience !== undefined || claim !== undefined))
+    throw new ValidationError(
+      '--jwt-issuer, --jwt-audience and --jwt-claim need --jwt-jwks or --jwt-key',
+    )
+  if (!hasKeys) {
+    if (tokens === undefined)
+      throw new ValidationError('--gateway needs --tokens, --jwt-jwks or --jwt-key')
+    return { tokens }
+  }
+  const publicKey = jwtKey === undefined ? undefined : readFile('--jwt-key', jwtKey).toString()
+  const issuer = { issuer: jwtIssuer, audience: jwtAudience }
+  return given({ tokens, jwt: { ...issuer, ...given({ jwks, publicKey, claim }) } }) as Pick<
+    GatewayOptions,
+    'tokens' | 'jwt'
+  >
+}
+
+/** The gateway's limits, by the options that set them. */
+const limits = {
+  maxConnections: 'connections',
+  maxConnectionsPerToken: 'connectionsPerToken',
+  maxFeeds: 'feedsPerConnection',
+  maxBuffered: 'bufferedBytes',
+  maxRequests: 'requests',
+  maxRequestsPerToken: 'requestsPerToken',
+  maxReportsPerToken: 'reportsPerToken',
+} as const satisfies Readonly<Record<string, keyof GatewayLimits>>
+
+/** Returns the limits that were given. */
+function limitsOf(
+  options: Readonly<Partial<Record<keyof typeof limits, number | undefined>>>,
+): GatewayLimits {
+  const names = Object.entries(limits) as readonly [keyof typeof limits, keyof GatewayLimits][]
+  return given(Object.fromEntries(names.map(([option, limit]) => [limit, options[option]])))
+}
 
 /** The client that receives the feeds of a relay. */
 interface Received extends AsyncDisposable {

@@ -9,6 +9,7 @@ import { startCommand } from '@sluice/test-support/command.js'
 import { hashOf, openRaw, token } from '@sluice/test-support/nats/gateway.js'
 import { closers, feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from 'jose'
 
 /** The environment of a relay of the engine. */
 const environmentOf = ({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine) => ({
@@ -157,6 +158,45 @@ describe('sluice relay', () => {
     }
   })
 
+  test('with --gateway serves holders of JWTs, without a file of tokens, within the limits', async () => {
+    const world = await startWorld()
+    await world.relay(await world.engine())
+    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const path = folder()
+    writeFileSync(join(path, 'key.pem'), await exportSPKI(publicKey))
+    writeFileSync(join(path, 'keys.json'), JSON.stringify({ keys: [await exportJWK(publicKey)] }))
+    const jwt = await new SignJWT({ rights: { connections: 9 } })
+      .setProtectedHeader({ alg: 'ES256' })
+      .setIssuer('https://login.example')
+      .setAudience('reports')
+      .setSubject('user')
+      .setExpirationTime('5m')
+      .sign(privateKey)
+    const issuer = ['--jwt-issuer', 'https://login.example', '--jwt-audience', 'reports']
+    const limits = ['--jwt-claim', 'rights', '--max-connections', '2', '--max-feeds', '1']
+    for (const keys of [
+      ['--jwt-jwks', join(path, 'keys.json')],
+      ['--jwt-key', join(path, 'key.pem')],
+    ]) {
+      const nats = ['--nats', world.servers.servers.join(), '--gateway', '0']
+      const gateway = startCommand(['relay', ...nats, ...issuer, ...keys, ...limits])
+      await until(() => gateway.output.out.includes('serving pages at'))
+      const [url = ''] = /http:\/\/\S+(?=;)/.exec(gateway.output.out) ?? []
+      const answer = await fetch(`${url}/api/v1/feeds`, {
+        headers: { authorization: `Bearer ${jwt}` },
+      })
+      expect(answer.status).toBe(200)
+      const open = (...feeds: readonly string[]) =>
+        openRaw({ wsURL: url.replace('http', 'ws') }, feeds, { token: jwt })
+      await expect(open(feed(1), feed(2))).rejects.toThrow('feedIDs must be at most 1, not 2')
+      await expect(open(feed(1))).rejects.toThrow('not in the log')
+      gateway.child.kill('SIGTERM')
+      const { code, out, err } = await gateway.ended
+      expect(code).toBe(0)
+      expect(out + err).not.toContain(jwt)
+    }
+  })
+
   test('says that the stream does not exist, or that NATS is away', async () => {
     const world = await startWorld()
     const engine = await world.engine()
@@ -175,6 +215,7 @@ describe('sluice relay', () => {
     const nats = ['--nats', 'nats://127.0.0.1:1']
     const some = [...nats, '--feeds', feed(1)]
     const serving = [...nats, '--gateway', '0', '--tokens', 't.json']
+    const issuer = ['--jwt-issuer', 'https://login.example', '--jwt-audience', 'reports']
     const cases: readonly (readonly [readonly string[], string])[] = [
       [['--feeds', feed(1)], '--nats'],
       [nats, '--feeds'],
@@ -192,11 +233,17 @@ describe('sluice relay', () => {
       [[...some, '--nats-cert', '/nowhere'], '--nats-cert'],
       [[...some, '--tokens', 't.json'], '--tokens'],
       [[...nats, '--gateway', '0'], '--tokens'],
+      [[...nats, '--gateway', '0', '--jwt-jwks', 'k.json'], '--jwt-jwks needs --jwt-issuer'],
+      [[...nats, '--gateway', '0', '--jwt-issuer', 'a'], 'need --jwt-jwks or --jwt-key'],
+      [[...serving, ...issuer, '--jwt-key', '/nowhere'], '--jwt-key'],
+      [[...serving, ...issuer, '--jwt-key', 'a', '--jwt-jwks', 'b'], '--jwt-key'],
+      [[...some, '--jwt-jwks', 'k.json', ...issuer], 'needs --gateway'],
       [[...nats, '--gateway', '70000', '--tokens', 't.json'], '--gateway'],
       [[...serving, '--create'], '--create'],
       [[...serving, '--signers', 'signers.json'], '--signers needs --feeds'],
       [[...serving, '--gateway-cert', '/nowhere'], '--gateway-cert'],
       [[...serving, '--max-connections', '0'], '--max-connections'],
+      [[...serving, '--max-reports-per-token', 'many'], '--max-reports-per-token'],
       [[...some, '--nonsense'], '--nonsense'],
     ]
     const env = { API_KEY: 'key', USER_SECRET: 'secret' }
