@@ -5,7 +5,7 @@ import { type Chain, Links, type Missing, readRecorded } from '../gaps.js'
 import { factsOf, findFeeds, findKnownFeeds } from '../input/feeds.js'
 import { type IO, print, say } from '../io.js'
 import { bold, yellow } from '../output/colours.js'
-import { count, dateTime, duration, feedName, observedAt, timeOfDay } from '../output/feeds.js'
+import { count, dateRange, duration, feedName, observedAt } from '../output/feeds.js'
 import { requestLogging } from '../output/log.js'
 import { createProgress } from '../output/progress.js'
 import { connect, findService, type ServiceOptions, serviceOptions } from '../service/service.js'
@@ -91,7 +91,7 @@ async function readService(
 
 function describe({ feedID, from, to, kind }: Missing, feeds: readonly Feed[]): string {
   const name = feedName(feeds.find(feed => feed.feedID === feedID) ?? factsOf(feedID))
-  const range = `${dateTime(feedID, from)} to ${timeOfDay(feedID, to)}`
+  const range = dateRange(feedID, from, to)
   const word = kind === 'missing' ? yellow('missing') : 'possibly missing'
   return `${name.padEnd(15)}  ${range}  ${duration(feedID, to - from + 1)}  ${word}`
 }

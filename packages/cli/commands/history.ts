@@ -2,7 +2,7 @@ import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand } from '../command.js'
 import { feedText, findOneFeed } from '../input/feeds.js'
 import { print, warn } from '../io.js'
-import { count, timeOfDay } from '../output/feeds.js'
+import { count, dateTime } from '../output/feeds.js'
 import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { ParquetFile } from '../output/parquet-file.js'
@@ -83,7 +83,7 @@ export const addHistoryCommand: AddCommand = defineCommand({
         const time = report.observationsTimestamp
         progress.update(
           (time - from) / Math.max(1, end - from),
-          () => `${written} reports, ${timeOfDay(feedID, time)}`,
+          () => `${written} reports, ${dateTime(feedID, time)}`,
         )
       }
     } catch (thrown) {

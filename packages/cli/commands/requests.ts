@@ -3,7 +3,7 @@ import { type AddCommand, defineCommand } from '../command.js'
 import { inOneLine } from '../errors.js'
 import { feedsText, feedText, findFeeds, findOneFeed } from '../input/feeds.js'
 import { print, say, warn } from '../io.js'
-import { count, describeFeed, escapeControls, feedName } from '../output/feeds.js'
+import { count, dateTime, describeFeed, escapeControls, feedName } from '../output/feeds.js'
 import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
@@ -67,8 +67,12 @@ export const addPageCommand: AddCommand = defineCommand({
     await print(io, format.head)
     for (const report of reports) await print(io, `${format.line(report)}\n`)
     const { nextStartTime } = reports
-    if (nextStartTime === undefined) warn(io, `no reports from ${from} on`)
-    else warn(io, `${count(reports.length, 'report')}; the next page is --from ${nextStartTime}`)
+    const at = (time: number): string => dateTime(feed.feedID, time)
+    if (nextStartTime === undefined) warn(io, `no reports from ${at(from)} on`)
+    else {
+      const next = `the next page is --from ${nextStartTime} (${at(nextStartTime)})`
+      warn(io, `${count(reports.length, 'report')}; ${next}`)
+    }
   },
 })
 
@@ -102,7 +106,7 @@ export const addBulkCommand: AddCommand = defineCommand({
       for (const report of reports) await print(io, `${format.line(report)}\n`)
       for (const { message } of reports.errors) warn(io, inOneLine(message))
       for (const feed of group.filter(({ feedID }) => reports.missing.includes(feedID))) {
-        warn(io, `${feedName(feed)} has no report at ${time}`)
+        warn(io, `${feedName(feed)} has no report at ${dateTime(feed.feedID, time)}`)
         io.exitCode = 1
       }
     }

@@ -9,9 +9,11 @@ import {
 import { parseFeedID, type ReportVerificationError } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { hideKeys } from '../errors.js'
+import { factsOf } from '../input/feeds.js'
 import { type GivenReport, readReports, reportsText } from '../input/reports.js'
 import { type IO, print, warn } from '../io.js'
-import { shortID, timeOfDay } from '../output/feeds.js'
+import { dateTime, feedLabel, feedName } from '../output/feeds.js'
+import { explained } from '../output/prices.js'
 import { findSigners, signerOptions } from '../service/signers.js'
 
 /** Adds `verify`. */
@@ -111,16 +113,16 @@ async function show(verdict: Verdict, json: boolean, io: IO): Promise<void> {
 }
 
 function inOneLine({ feedID, observationsTimestamp, signers }: Verification): string {
-  const time = timeOfDay(feedID, observationsTimestamp)
-  return `verified  ${shortID(feedID)}  ${time}  signed by ${signers.length}\n`
+  const time = dateTime(feedID, observationsTimestamp)
+  return `verified  ${feedName(factsOf(feedID)).padEnd(15)}  ${time}  signed by ${signers.length}\n`
 }
 
 function describe(verification: Verification): string {
   const { feedID, observationsTimestamp, configDigest, sequenceNumber, f, signers } = verification
   const lines = [
     `verified: signed by ${signers.length}, of whom ${f} may be faulty`,
-    `feed           ${feedID}`,
-    `observed       ${observationsTimestamp}`,
+    `feed           ${feedLabel(feedID)}`,
+    `observed       ${explained(feedID, 'observationsTimestamp', observationsTimestamp)}`,
     `config digest  ${configDigest}`,
     ...(sequenceNumber === undefined ? [] : [`sequence       ${sequenceNumber}`]),
     ...signers.map(signer => `signer         ${signer}`),

@@ -7,7 +7,7 @@ import { type IO, say as print } from '../io.js'
 import { type MeasuredClient, measurePreset } from '../monitor/measured-client.js'
 import { monitorOf } from '../monitor/monitor.js'
 import { bold } from '../output/colours.js'
-import { keyOf, shortID } from '../output/feeds.js'
+import { feedName, keyOf } from '../output/feeds.js'
 import { createFormat } from '../output/format.js'
 import { createView } from '../output/table.js'
 import { configOf, type Service } from '../service/service.js'
@@ -65,7 +65,7 @@ export async function demo(options: DemoOptions): Promise<number> {
     const report = await client.getLatestReport(chosen[0] as string, { signal })
     const { feedID, fullReport } = report
     const bytes = fullReport.length / 2 - 1
-    say(bold(`\nThe latest report of ${shortID(feedID)}, ${bytes} signed bytes`))
+    say(bold(`\nThe latest report of ${feedName(factsOf(feedID))}, ${bytes} signed bytes`))
     say(createFormat({}).block(report))
 
     const time =

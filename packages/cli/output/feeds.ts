@@ -13,6 +13,12 @@ export function feedName({ feedID, name }: Feed): string {
   return name === undefined ? shortID(feedID) : printable(name)
 }
 
+/** A feed for a line that has room: its id, and its name if that is known. */
+export function feedLabel(feedID: string): string {
+  const { name } = factsOf(feedID)
+  return name === undefined ? feedID : `${feedID} (${printable(name)})`
+}
+
 /** Describes a feed in a line: its id, and its name and decimals if they are known. */
 export function describeFeed(feed: Feed): string {
   const { feedID, name, decimals } = { ...factsOf(feed.feedID), ...feed }
@@ -41,18 +47,30 @@ export function count(number: number, name: string): string {
   return `${number} ${name}${number === 1 ? '' : 's'}`
 }
 
-/**
- * A time of a feed as a time of day: `12:00:01`, with milliseconds if the feed's unit is
- * milliseconds.
- */
-export function timeOfDay(feedID: string, time: number): string {
-  return dateTime(feedID, time).slice(11)
+/** Unix milliseconds in UTC: `2027-01-31 12:00:01Z`, with a fraction where there is one. */
+export function utc(ms: number): string {
+  return new Date(ms).toISOString().replace('T', ' ').replace('.000Z', 'Z')
 }
 
-/** A time of a feed with its date, in UTC: `2027-01-31 12:00:01`. */
+/** The last Unix time in milliseconds that a date can have. */
+export const LAST_MS = 8_640_000_000_000_000
+
+/** A time of a feed with its date, in UTC: `2027-01-31 12:00:01Z`. */
 export function dateTime(feedID: string, time: number): string {
-  const text = new Date(feedTimeMs(feedID, time)).toISOString()
-  return text.slice(0, feedResolution(feedID) === 's' ? 19 : 23).replace('T', ' ')
+  const ms = feedTimeMs(feedID, time)
+  if (!(ms <= LAST_MS)) return String(time)
+  const text = new Date(ms).toISOString()
+  return `${text.slice(0, feedResolution(feedID) === 's' ? 19 : 23).replace('T', ' ')}Z`
+}
+
+/** The length of a date and the space behind it. */
+const DATE = 11
+
+/** A range of a feed in UTC. The second time has its date if that differs from the first. */
+export function dateRange(feedID: string, from: number, to: number): string {
+  const [first, last] = [dateTime(feedID, from), dateTime(feedID, to)]
+  const isOneDay = first.slice(0, DATE) === last.slice(0, DATE)
+  return `${first} to ${isOneDay ? last.slice(DATE) : last}`
 }
 
 /** Formats the length of a range, which is given in the feed's unit: `6 s`, `2 h 5 m`. */

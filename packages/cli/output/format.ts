@@ -4,8 +4,8 @@ import type { DecodedReport } from 'sluice/plugins/decoders'
 import { getReportVersion } from 'sluice/report'
 import type { Values } from '../command.js'
 import { factsOf } from '../input/feeds.js'
-import { feedName, timeOfDay } from './feeds.js'
-import { fieldsOf, printFields, shortPrice } from './prices.js'
+import { dateTime, feedName, printable } from './feeds.js'
+import { explained, fieldsOf, isStatus, printFields, readable, shortPrice } from './prices.js'
 
 /** The options of the commands that print reports. */
 export const formatOptions = {
@@ -140,18 +140,23 @@ function textFormat(
   function line(report: PrintedReport): string {
     const { feedID, observationsTimestamp } = report
     const name = feedName(factOf(feedID)).padEnd(15)
-    const time = timeOfDay(feedID, observationsTimestamp).padEnd(12)
+    const time = dateTime(feedID, observationsTimestamp)
     const summary = summarize(report)
     if (summary === undefined) return `${name}  ?    ${time}  (no decoder)`
     const fields = summary.map(([field, text]) => `${field} ${text}`).join('  ')
     return `${name}  ${report.decoded.version.padEnd(3)}  ${time}  ${fields}`
   }
   function block({ decoded }: PrintedReport): string {
-    const decimals = decimalsOf(decoded.feedID)
-    const fields = { ...decoded, ...printFields(decoded, decimals) }
-    const width = Math.max(...Object.keys(fields).map(name => name.length))
+    const { feedID } = decoded
+    const { name } = factOf(feedID)
+    const fields = { ...decoded, ...printFields(decoded, decimalsOf(feedID)) }
+    const width = Math.max(...Object.keys(fields).map(field => field.length))
     return Object.entries(fields)
-      .map(([name, value]) => `${name.padEnd(width)}  ${String(value)}`)
+      .map(([field, value]) => {
+        const isNamed = field === 'feedID' && name !== undefined
+        const text = isNamed ? `${feedID} (${printable(name)})` : explained(feedID, field, value)
+        return `${field.padEnd(width)}  ${text}`
+      })
       .join('\n')
   }
   return { head: '', separator: '\n', line, block }
@@ -169,17 +174,29 @@ export function fieldsIn(
   }
 }
 
-/** The first fields of a report, the prices before the others. */
-function summaryOf(decoded: DecodedReport, decimals: number | undefined): Summary {
-  const { names, prices } = fieldsOf(decoded.feedID)
-  const values = decoded as unknown as Readonly<Record<string, bigint | number>>
+/** The most fields in a summary, without the status. */
+const MOST_FIELDS = 4
+
+/**
+ * The names of the first fields of a feed's reports, the prices before the others. A status is
+ * always among them, because it says whether the prices count.
+ */
+function summaryNames(feedID: string): readonly string[] {
+  const { names, prices } = fieldsOf(feedID)
   const sorted = [
     ...names.filter(name => prices.has(name)),
     ...names.filter(name => !prices.has(name)),
   ]
-  return sorted.slice(0, 4).map(name => {
+  return sorted.filter((name, at) => at < MOST_FIELDS || isStatus(feedID, name))
+}
+
+function summaryOf(decoded: DecodedReport, decimals: number | undefined): Summary {
+  const { feedID } = decoded
+  const { prices } = fieldsOf(feedID)
+  const values = decoded as unknown as Readonly<Record<string, bigint | number>>
+  return summaryNames(feedID).map(name => {
     const value = values[name] as bigint
     const isScaled = decimals !== undefined && prices.has(name)
-    return [name, isScaled ? shortPrice(value, decimals) : String(value)]
+    return [name, isScaled ? shortPrice(value, decimals) : readable(feedID, name, value)]
   })
 }

@@ -1,7 +1,7 @@
 import type { Feed } from 'sluice/client'
 import type { Output } from '../io.js'
 import { bold } from './colours.js'
-import { feedName, observedAt, timeOfDay } from './feeds.js'
+import { dateTime, feedName, observedAt } from './feeds.js'
 import type { Format, PrintedReport } from './format.js'
 
 /** Shows reports: as a table on a terminal, elsewhere as lines. */
@@ -108,6 +108,9 @@ class Table {
     const titles = [...new Set(summaries.flatMap(summary => [...summary.keys()]))]
     const ofReports = (text: (report: PrintedReport) => string): readonly string[] =>
       rows.map(([, { report }]) => (report === undefined ? '' : text(report)))
+    const observed = ofReports(report => dateTime(report.feedID, report.observationsTimestamp)).map(
+      text => text.split(' '),
+    )
     return [
       {
         title: 'feed',
@@ -130,11 +133,8 @@ class Table {
           cells: summaries.map(summary => summary.get(title) ?? ''),
         })),
       { title: 'age', rank: 2, cells: ofReports(report => ageOf(observedAt(report), now)) },
-      {
-        title: 'UTC',
-        rank: 90,
-        cells: ofReports(report => timeOfDay(report.feedID, report.observationsTimestamp)),
-      },
+      { title: 'date', rank: 92, cells: observed.map(([date = '']) => date) },
+      { title: 'time', rank: 90, cells: observed.map(([, time = '']) => time) },
       { title: 'reports', rank: 91, cells: rows.map(([, { count }]) => String(count)) },
     ]
   }

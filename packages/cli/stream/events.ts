@@ -3,7 +3,7 @@ import type { Gap } from 'sluice/report'
 import { inOneLine } from '../errors.js'
 import type { EventLevel } from '../monitor/messages.js'
 import { bold, green, red, yellow } from '../output/colours.js'
-import { count, dateTime, duration, feedName, timeOfDay } from '../output/feeds.js'
+import { count, dateRange, dateTime, duration, feedName } from '../output/feeds.js'
 
 /**
  * How many events of a stream a command prints: only the error that ends the stream, the important
@@ -43,7 +43,7 @@ export function tellEvents(
       tell({ level, kind, text, isStatus: true })
   })
   stream.on('gap', ({ feedID, from, to, cause }) => {
-    const range = `${dateTime(feedID, from)} to ${timeOfDay(feedID, to)} (${duration(feedID, to - from + 1)})`
+    const range = `${dateRange(feedID, from, to)} (${duration(feedID, to - from + 1)})`
     tell({
       level: 'warning',
       kind: 'gap',
@@ -54,14 +54,14 @@ export function tellEvents(
     tell({
       level: 'good',
       kind: 'gap filled',
-      text: `${nameOf(feedID)}: the report of ${timeOfDay(feedID, time)} came after its gap`,
+      text: `${nameOf(feedID)}: the report of ${dateTime(feedID, time)} came after its gap`,
     }),
   )
   stream.on('conflict', ({ first: { feedID, observationsTimestamp: time } }) =>
     tell({
       level: 'bad',
       kind: 'conflict',
-      text: `${nameOf(feedID)}: two different reports of ${timeOfDay(feedID, time)}`,
+      text: `${nameOf(feedID)}: two different reports of ${dateTime(feedID, time)}`,
     }),
   )
 }

@@ -43,7 +43,7 @@ interface Case {
 }
 
 const signed = ['--signers', 'signers.json']
-const line = /ETH\/USD +V3 +\d\d:\d\d:\d\d +price \d+\.\d{4} /
+const line = /ETH\/USD +V3 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +price \d+\.\d{4} /
 const cases: Readonly<Record<string, Case>> = {
   feeds: { args: [], terminal: /a782 {2}ETH\/USD {2}18 decimals/, pipe: /^0x0003[0-9a-f]{60}\n0x/ },
   latest: { args: ['ETH/USD'], terminal: /price +\d+\.\d+\n/, pipe: /price +\d+\.\d+\n/ },

@@ -57,7 +57,7 @@ describe('sluice history', () => {
     expect(rows.map(row => Number(row.split(',')[3]))).toEqual(all)
     const plain = await run('history', 'ETH-USD', ...range)
     expect(linesOf(plain.out)).toHaveLength(COUNT)
-    expect(plain.out).toMatch(/^ETH\/USD +V3 +22:13:20 +price \d+\.\d{4} /)
+    expect(plain.out).toMatch(/^ETH\/USD +V3 +2023-11-14 22:13:20Z +price \d+\.\d{4} /)
   })
 
   test('prices have their decimals, or are the integers that are signed', async () => {
@@ -214,7 +214,10 @@ test('sluice page prints one page, and where the next begins', async () => {
     '--json',
   )
   expect(timesOf(out)).toEqual([FIRST + 4, FIRST + 6, FIRST + 8])
-  expect([err, code]).toEqual([`sluice: 3 reports; the next page is --from ${FIRST + 9}\n`, 0])
+  expect([err, code]).toEqual([
+    `sluice: 3 reports; the next page is --from ${FIRST + 9} (2023-11-14 22:13:29Z)\n`,
+    0,
+  ])
   expect(await run('page', eth, '--from', '2038-01-01')).toMatchObject({ out: '', code: 0 })
 })
 
@@ -224,7 +227,7 @@ test('sluice bulk prints the reports of a time, feeds of both units, and says wh
   const missing = await run('bulk', eth, inMs, '--at', String(FIRST - 100))
   expect(missing.code).toBe(1)
   expect(missing.err).toMatch(
-    /^sluice: ETH\/USD has no report at 1699999900\n.*0x1003abab…abab has no report/,
+    /^sluice: ETH\/USD has no report at 2023-11-14 22:11:40Z\n.*0x1003abab…abab has no report/,
   )
 })
 
@@ -244,8 +247,8 @@ describe('sluice gaps', () => {
     const { out, code } = await run('gaps', file)
     expect(code).toBe(1)
     expect(linesOf(out)).toEqual([
-      'ETH/USD          2023-11-14 22:13:33 to 22:13:38  6 s  missing',
-      'ETH/USD          2023-11-14 22:16:39 to 22:16:40  2 s  missing',
+      'ETH/USD          2023-11-14 22:13:33Z to 22:13:38Z  6 s  missing',
+      'ETH/USD          2023-11-14 22:16:39Z to 22:16:40Z  2 s  missing',
       '246 reports of 1 feed: 2 gaps',
       '1 report too many: they stand there more than once',
     ])
@@ -274,7 +277,7 @@ describe('sluice gaps', () => {
     writeFileSync(file, [1, 2, 5].map(at => line(FIRST + at)).join('\n'))
     const { out, code } = await run('gaps', file)
     expect(out).toMatch(
-      /22:13:23 to 22:13:24 {2}2 s {2}possibly missing\n3 reports of 1 feed: no gaps\n/,
+      /22:13:23Z to 22:13:24Z {2}2 s {2}possibly missing\n3 reports of 1 feed: no gaps\n/,
     )
     expect(code).toBe(0)
     expect(await run('gaps', file, '--strict')).toMatchObject({ code: 1 })

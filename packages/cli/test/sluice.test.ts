@@ -40,7 +40,7 @@ describe('sluice demo', () => {
     expect(err).toBe('')
     expect(out).toMatch(/20 feeds/)
     expect(out).toMatch(/├ hmac-auth {5}attempt/)
-    expect(out).toMatch(/V3 {3}\d\d:\d\d:\d\d {6}price \d+\.\d{4}/)
+    expect(out).toMatch(/V3 {3}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}price \d+\.\d{4}/)
     const [, publishedCount, delivered] =
       /published {3}(\d+)\ndelivered {3}(\d+)\nlost {8}0\nduplicated {2}0\n/.exec(out) ?? []
     expect(Number(publishedCount)).toBeGreaterThanOrEqual(8)
@@ -58,7 +58,7 @@ describe('sluice demo', () => {
 
   longTest('--watch goes on until Ctrl-C, and still sums up', async () => {
     const { child, ended, output } = startCommand(['demo', '--watch'])
-    await until(() => /V3 +\d\d:/.test(output.out))
+    await until(() => /V3 +\d{4}-/.test(output.out))
     child.kill('SIGINT')
     const { code } = await ended
     expect(output.out).toMatch(/lost {8}0/)

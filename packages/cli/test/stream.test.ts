@@ -63,7 +63,9 @@ describe('sluice stream', () => {
     publish(btc, 1)
     await until(() => linesOf(running.output.out).length === 2)
     const { out, err } = await stop(running)
-    expect(out).toMatch(/^ETH\/USD +V3 +22:13:21 +price 3000\.0000 .*\nBTC\/USD +V3 +22:13:21 /)
+    expect(out).toMatch(
+      /^ETH\/USD +V3 +2023-11-14 22:13:21Z +price 3000\.0000 .*\nBTC\/USD +V3 +2023-11-14 22:13:21Z /,
+    )
     // The copies may come after it was stopped.
     expect(err).toMatch(/sluice: origin 001 is connected\n/)
     expect(err).toMatch(
@@ -110,7 +112,7 @@ describe('sluice stream', () => {
     )
     const [one, other] = await Promise.all([stop(plain), stop(strict)])
     expect(linesOf(one.out)).toHaveLength(1)
-    expect(one.err).toMatch(/sluice: ETH\/USD: two different reports of 22:13:21\n/)
+    expect(one.err).toMatch(/sluice: ETH\/USD: two different reports of 2023-11-14 22:13:21Z\n/)
     const [head, row] = linesOf(other.out)
     expect(head).toMatch(/^feedID,name,/)
     expect(row?.split(',')[4]).toBe('3000')
@@ -128,7 +130,7 @@ describe('sluice stream', () => {
       publish(eth, time, from)
     await until(() => /gap from/.test(running.output.err), 30_000)
     expect((await stop(running)).err).toMatch(
-      /ETH\/USD: gap from 2023-11-14 22:13:24 to 22:13:26 \(3 s\): the service has no reports there/,
+      /ETH\/USD: gap from 2023-11-14 22:13:24Z to 22:13:26Z \(3 s\): the service has no reports there/,
     )
   })
 

@@ -9,8 +9,8 @@ const testWidth = hasTerminals ? test.each : test.skip.each
 
 testWidth([
   [40, /price +bid +age$/],
-  [80, /UTC +reports$/],
-  [160, /UTC +reports$/],
+  [80, /age +time +reports$/],
+  [160, /date +time +reports$/],
 ])(
   'the table of stream has no number that is cut, on a terminal of %i columns',
   async (columns, head) => {
@@ -26,6 +26,7 @@ testWidth([
       .filter(line => /^(feed|ETH)/.test(line))
     expect(lines.findLast(line => line.startsWith('feed'))).toMatch(head)
     for (const line of lines) expect(line.length).toBeLessThan(columns)
+    if (columns > 40) expect(lines.at(-1)).toMatch(/ \d\d:\d\d:\d\dZ /)
     expect(code).toBe(0)
   },
   30_000,

@@ -24,7 +24,7 @@ const byList = ['--signers', list, '--f', '1']
 const summary = [
   'verified: signed by 2, of whom 1 may be faulty',
   `feed           ${feedID}`,
-  `observed       ${decoded.observationsTimestamp}`,
+  `observed       ${decoded.observationsTimestamp} (2025-06-03 15:25:17Z)`,
   `config digest  ${configDigest}`,
   'sequence       4277130',
   ...signers.map(signer => `signer         ${signer}`),

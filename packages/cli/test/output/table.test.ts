@@ -49,11 +49,11 @@ test('a report is shown in a line, its prices with their decimals', async () => 
   ).show(unknown)
   const scaled = 'price -3851.4213  bid 0.50000000  ask 0.00000100'
   expect(lines).toEqual([
-    `ETH/USD          V3   22:13:20      ${scaled}\n`,
-    `ETH/USD          V3   22:13:20      ${scaled}\n`,
-    'ETH/USD          V3   22:13:20      price -3851421250000000000000  bid 500000000000000000  ask 1000000000000\n',
-    '0x0003abab…abab  V3   22:13:20      price -3851421250000000.0000  bid 500000000000.0000  ask 1000000.0000\n',
-    'X                V3   22:13:20      price -38.5142  bid 0.00500000  ask 0.00000001\n',
+    `ETH/USD          V3   2023-11-14 22:13:20Z  ${scaled}\n`,
+    `ETH/USD          V3   2023-11-14 22:13:20Z  ${scaled}\n`,
+    'ETH/USD          V3   2023-11-14 22:13:20Z  price -3851421250000000000000  bid 500000000000000000  ask 1000000000000\n',
+    '0x0003abab…abab  V3   2023-11-14 22:13:20Z  price -3851421250000000.0000  bid 500000000000.0000  ask 1000000.0000\n',
+    'X                V3   2023-11-14 22:13:20Z  price -38.5142  bid 0.00500000  ask 0.00000001\n',
   ])
 })
 
@@ -84,9 +84,9 @@ describe('the table of a stream', () => {
 
   test('has all columns where they fit, numbers at the right', async () => {
     const [head = '', row = '', second = ''] = await drawn(160, 24, price)
-    expect(head).toMatch(/^feed +price +bid +ask +age +UTC +reports$/)
+    expect(head).toMatch(/^feed +price +bid +ask +age +date +time +reports$/)
     expect(row).toMatch(
-      /^ETH\/USD +-3851\.4213 {2}-3851\.7213 {2}-3851\.2213 +\d s {2}\d\d:\d\d:\d\d +1$/,
+      /^ETH\/USD +-3851\.4213 {2}-3851\.7213 {2}-3851\.2213 +\d s {2}\d{4}-\d\d-\d\d {2}\d\d:\d\d:\d\dZ +1$/,
     )
     expect(second).toMatch(/^A-FEED-WITH-A-LONG-NAME\/USD +waiting +0$/)
     expect(row).toHaveLength(head.length)
@@ -94,7 +94,7 @@ describe('the table of a stream', () => {
   })
 
   test.each([
-    [80, /^feed +price +bid +ask +age +UTC$/],
+    [80, /^feed +price +bid +ask +age +time$/],
     [60, /^feed +price +bid +age$/],
     [40, /^feed +price$/],
     [30, /^feed +price$/],
