@@ -60,7 +60,7 @@ export function say(io: IO, text = ''): void {
 }
 
 /** Writes a line to standard error. */
-export function warn(io: IO, text: string): void {
+export function warn(io: Pick<IO, 'stderr'>, text: string): void {
   // On a terminal, a progress bar may be in this line, so the line is cleared.
   io.stderr.write(`${io.stderr.isTTY ? '\r\x1b[2K' : ''}${textFor(io.stderr, `sluice: ${text}\n`)}`)
 }

@@ -18,6 +18,8 @@ export interface HostAndPort {
 
 /** The length of each unit of time, in milliseconds. */
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** The longest time that a timer can wait, in whole days. */
+const LONGEST_WAIT = 24 * 86_400_000
 /**
  * Unix times from this number on are read as milliseconds. In seconds, they would be after the year
  * 5000.
@@ -65,6 +67,12 @@ const readers = {
     const span = spanOf(text)
     if (span) return span
     throw new InvalidArgumentError('must be a time such as 90s, 15m, 2h or 1d')
+  },
+  /** A length of time that a timer can wait, in milliseconds. */
+  wait: (text: string): number => {
+    const span = readers.span(text)
+    if (span <= LONGEST_WAIT) return span
+    throw new InvalidArgumentError('must be at most 24d')
   },
   /** A length of time, in milliseconds; 0 for no limit. */
   lifetime: (text: string): number => {
@@ -129,6 +137,7 @@ const words: Readonly<Partial<Record<Kind, string>>> = {
   servers: 'urls',
   span: 'time',
   speed: 'n',
+  wait: 'time',
   whole: 'n',
 }
 

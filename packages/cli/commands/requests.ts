@@ -1,23 +1,29 @@
 import type { Feed } from 'sluice/client'
-import { type AddCommand, defineCommand } from '../command.js'
+import { type AddCommand, defineCommand, type Values } from '../command.js'
 import { inOneLine } from '../errors.js'
 import { feedsText, feedText, findFeeds, findOneFeed } from '../input/feeds.js'
-import { print, say, warn } from '../io.js'
+import { type IO, print, say, warn } from '../io.js'
 import { count, dateTime, describeFeed, escapeControls, feedName } from '../output/feeds.js'
 import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
+import { Deadline, timeoutOptions } from '../service/deadline.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { feedTime, timeText } from '../values.js'
+
+function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadline {
+  return new Deadline(timeout, 'the service has not answered', io.signal)
+}
 
 /** Adds `feeds`. */
 export const addFeedsCommand: AddCommand = defineCommand({
   name: 'feeds',
   help: 'list the feeds that the credentials may read',
-  options: { ...serviceOptions, json: { help: 'print NDJSON' } },
+  options: { json: { help: 'print NDJSON' }, ...timeoutOptions, ...serviceOptions },
   examples: ['sluice feeds --mainnet', 'sluice feeds --json --env-file .env'],
   async run(options, io) {
+    const { signal } = deadlineOf(options, io)
     await using client = connect(findService(options, io), requestLogging(io))
-    for (const feed of await client.listFeeds({ signal: io.signal }))
+    for (const feed of await client.listFeeds({ signal }))
       if (options.json) say(io, escapeControls(JSON.stringify(feed)))
       else say(io, io.stdout.isTTY ? describeFeed(feed) : feed.feedID)
   },
@@ -28,18 +34,19 @@ export const addLatestCommand: AddCommand = defineCommand({
   name: 'latest',
   help: 'fetch and decode the latest report of a feed',
   arguments: { '<feed>': feedText },
-  options: { ...formatOptions, ...serviceOptions },
+  options: { ...formatOptions, ...timeoutOptions, ...serviceOptions },
   examples: [
-    'sluice latest ETH/USD --mainnet',
+    'sluice latest ETH/USD --mainnet --timeout 5s',
     'sluice latest 0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782 --json',
     'sluice latest ETH/USD --json | sluice verify - --signers signers.json',
   ],
   async run(options, io, args) {
     const service = findService(options, io)
+    const { signal } = deadlineOf(options, io)
     await using client = connect(service, requestLogging(io))
-    const feed = await findOneFeed(args.feed, client, service, io)
+    const feed = await findOneFeed(args.feed, client, service, { signal })
     const format = createFormat(options, [feed])
-    const report = await client.getLatestReport(feed.feedID, { signal: io.signal })
+    const report = await client.getLatestReport(feed.feedID, { signal })
     io.stdout.write(`${format.head}${format.block(report)}\n`)
   },
 })
@@ -53,15 +60,16 @@ export const addPageCommand: AddCommand = defineCommand({
     from: { is: 'past', help: timeText, required: true },
     limit: { is: 'whole', help: 'how many reports at most', min: 1, max: 1_000_000 },
     ...formatOptions,
+    ...timeoutOptions,
     ...serviceOptions,
   },
   examples: ['sluice page ETH/USD --from 5m', 'sluice page ETH/USD --from 1h --limit 10 --csv'],
   async run(options, io, args) {
     const service = findService(options, io)
+    const { signal } = deadlineOf(options, io)
     await using client = connect(service, requestLogging(io))
-    const feed = await findOneFeed(args.feed, client, service, io)
+    const feed = await findOneFeed(args.feed, client, service, { signal })
     const format = createFormat(options, [feed])
-    const { signal } = io
     const from = feedTime(feed.feedID, options.from)
     const reports = await client.getReportsPage(feed.feedID, from, options.limit, { signal })
     await print(io, format.head)
@@ -90,19 +98,21 @@ export const addBulkCommand: AddCommand = defineCommand({
   options: {
     at: { value: 'time', help: `${timeText} (default: five seconds ago)`, is: 'past' },
     ...formatOptions,
+    ...timeoutOptions,
     ...serviceOptions,
   },
   after: 'Ends with 1 where a feed has no report.',
   examples: ['sluice bulk ETH/USD BTC/USD', 'sluice bulk ETH/USD,BTC/USD --at 1h --json'],
   async run(options, io, args) {
     const service = findService(options, io)
+    const { signal } = deadlineOf(options, io)
     await using client = connect(service)
-    const feeds = await findFeeds(args.feeds, client, service, io)
+    const feeds = await findFeeds(args.feeds, client, service, { signal })
     const format = createFormat(options, feeds)
     await print(io, format.head)
     for (const [time, group] of byTime(feeds, options.at ?? Date.now() - PUBLISHED_AFTER)) {
       const feedIDs = group.map(({ feedID }) => feedID)
-      const reports = await client.getReportsBulk(feedIDs, time, { signal: io.signal })
+      const reports = await client.getReportsBulk(feedIDs, time, { signal })
       for (const report of reports) await print(io, `${format.line(report)}\n`)
       for (const { message } of reports.errors) warn(io, inOneLine(message))
       for (const feed of group.filter(({ feedID }) => reports.missing.includes(feedID))) {

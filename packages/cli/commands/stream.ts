@@ -9,6 +9,7 @@ import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { createView } from '../output/table.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
+import { limitOptions, StreamLimits } from '../stream/limits.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 
@@ -24,6 +25,7 @@ export const addStreamCommand: AddCommand = defineCommand({
       help: 'continue where the stream with this file ended, and fetch the reports since then',
     },
     ...formatOptions,
+    ...limitOptions,
     ...streamingOptions,
     maxReconnects: { ...streamingOptions.maxReconnects, default: 5 },
     ...metricsOptions,
@@ -33,22 +35,29 @@ export const addStreamCommand: AddCommand = defineCommand({
   examples: [
     'sluice stream ETH/USD BTC/USD --mainnet --ha',
     'sluice stream ETH/USD --signers signers.json --json > reports.ndjson',
+    'sluice stream ETH/USD -n 1 --timeout 5s --json',
     'sluice stream ETH/USD --order sorted --cursors cursors.json --csv > reports.csv',
   ],
   async run(options, io, args) {
     const { cursors, json, csv, maxReconnects: maxReconnectAttempts } = options
     if (cursors !== undefined) checkFolder('--cursors', cursors)
     const service = findService(options, io)
+    const limits = new StreamLimits(options, io.signal)
     await using metrics = await startMetrics(options, io)
     const config = await configure(options, io)
     await using client = connect(service, config, metrics.plugins)
-    const feeds = await lookUpFeeds(args.feeds, service, config, options, io)
+    const feeds = await lookUpFeeds(args.feeds, service, config, options, {
+      ...{ stderr: io.stderr, signal: limits.signal },
+    })
     const format = createFormat(options, feeds)
     const stream = client.createStream(
       feeds.map(({ feedID }) => feedID),
       {
         ...{ signal: io.signal, maxReconnectAttempts },
-        ...given({ cursors: cursors === undefined ? undefined : fileCursors(cursors) }),
+        ...given({
+          cursors: cursors === undefined ? undefined : fileCursors(cursors),
+          acknowledge: options.count === undefined ? undefined : ('manual' as const),
+        }),
       },
     )
     metrics.add(streamHealth(stream))
@@ -57,9 +66,17 @@ export const addStreamCommand: AddCommand = defineCommand({
     // On a terminal, the table would overwrite a line that is printed to standard error.
     const note =
       table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)
-    if (table !== undefined) stream.on('report', table.show)
     // With cursors, the stream waits for the returned promise, so a slow reader slows the delivery.
-    else stream.on('report', report => print(io, `${format.line(report)}\n`))
-    await runToEnd(stream, feeds, options, io, { note, finish: () => table?.end() })
+    const show: Parameters<typeof limits.pass>[1] =
+      table === undefined ? report => print(io, `${format.line(report)}\n`) : table.show
+    stream.on('report', report => limits.pass(report, show))
+    await runToEnd(stream, feeds, options, io, {
+      note,
+      ended: [limits.reached],
+      async finish() {
+        await stream.close()
+        table?.end()
+      },
+    })
   },
 })

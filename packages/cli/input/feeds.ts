@@ -20,7 +20,7 @@ export async function findFeeds(
   given: readonly string[],
   client: Pick<Rest, 'listFeeds'>,
   { network }: Pick<Service, 'network'>,
-  { signal }: IO,
+  { signal }: Pick<IO, 'signal'>,
 ): Promise<readonly Feed[]> {
   const texts = given.flatMap(text => text.split(',')).map(text => text.trim())
   let listed: Promise<readonly Feed[]> | undefined
@@ -40,7 +40,7 @@ export async function findFeeds(
 /** Finds the feed of an argument. Throws if the argument holds several feeds. */
 export async function findOneFeed(
   given: string,
-  ...rest: [Pick<Rest, 'listFeeds'>, Pick<Service, 'network'>, IO]
+  ...rest: [Pick<Rest, 'listFeeds'>, Pick<Service, 'network'>, Pick<IO, 'signal'>]
 ): Promise<Feed> {
   const [feed, other] = await findFeeds([given], ...rest)
   if (feed === undefined || other !== undefined)

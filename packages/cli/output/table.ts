@@ -6,7 +6,7 @@ import type { Format, PrintedReport } from './format.js'
 
 /** Shows reports: as a table on a terminal, elsewhere as lines. */
 export interface View {
-  show(report: PrintedReport): void
+  show(report: PrintedReport): undefined
   /** Prints a line between the reports. */
   note(text: string): void
   end(): void
@@ -42,7 +42,7 @@ export function createView(out: Output, feeds: readonly Feed[], format: Format):
   const timer = setInterval(draw, REDRAW)
   draw()
   return {
-    show: report => table.add(report),
+    show: report => void table.add(report),
     note(text) {
       out.write(`${drawn > 0 ? `\x1b[${drawn}A\x1b[J` : ''}${text}\n`)
       drawn = 0

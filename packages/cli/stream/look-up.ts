@@ -26,7 +26,7 @@ export function lookUpFeeds(
   service: Service,
   config: Partial<Config>,
   how: LookUp,
-  io: IO,
+  io: Pick<IO, 'stderr' | 'signal'>,
 ): Promise<readonly Feed[]> {
   const client = feedLister(service, config)
   return keepAsking(() => findFeeds(given, client, service, io), hostOf(service), how, io)
@@ -53,7 +53,7 @@ export async function keepAsking<Answer>(
   ask: () => Promise<Answer>,
   name: string,
   { maxReconnects: maxAttempts = Number.POSITIVE_INFINITY, quiet }: LookUp,
-  io: IO,
+  io: Pick<IO, 'stderr' | 'signal'>,
 ): Promise<Answer> {
   const delays = new Delays()
   for (let attempt = 1; ; attempt++) {

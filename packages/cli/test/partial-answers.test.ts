@@ -114,7 +114,7 @@ describe('a bulk answer', () => {
         .map(line => JSON.parse(line).feedID),
     ).toEqual([one])
     expect(err).toMatch(
-      /^sluice: .*fullReport.*\nsluice: 0x0003.* has no report at 1\d+\nsluice: 0x0003.* has no report at 1\d+\n$/,
+      /^sluice: .*fullReport.*\nsluice: 0x0003.* has no report at 20.*Z\nsluice: 0x0003.* has no report at 20.*Z\n$/,
     )
   })
 })
