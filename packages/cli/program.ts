@@ -4,6 +4,7 @@ import { asError } from 'sluice/core'
 import type { AddCommand } from './command.js'
 import { addAuditCommands } from './commands/audit.js'
 import { addCompletionCommand } from './commands/completion.js'
+import { addContextCommands } from './commands/context.js'
 import { addDeadLettersCommand } from './commands/dead-letters.js'
 import { addDecodeCommand } from './commands/decode.js'
 import { addDemoCommand } from './commands/demo.js'
@@ -42,6 +43,7 @@ const commands: readonly AddCommand[] = [
   addGapsCommand,
   addReplayCommand,
   addDoctorCommand,
+  addContextCommands,
   addDecodeCommand,
   addVerifyCommand,
   addRelayCommand,
@@ -90,7 +92,7 @@ export async function run(args: readonly string[], io: IO): Promise<number> {
 
 const overview = `
 Credentials come from API_KEY and USER_SECRET (or API_SECRET, STREAMS_API_KEY, STREAMS_API_SECRET), or from the file of
---env-file; REST_URL and WS_URL are the URLs, by default those of the testnet.
+--env-file; REST_URL and WS_URL are the URLs, by default those of the testnet. A context keeps these settings under a name.
 
 Examples:
   $ sluice demo

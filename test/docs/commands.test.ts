@@ -46,7 +46,7 @@ test('every command in a block of a shell is there, with its options', async () 
   expect(calls.length).toBeGreaterThan(5)
   for (const { at, words } of calls) {
     const [command = '', sub = ''] = words
-    const path = ['vault', 'audit'].includes(command) ? [command, sub] : [command]
+    const path = ['vault', 'audit', 'context'].includes(command) ? [command, sub] : [command]
     const help = await helpOf(path)
     expect([at, help]).toEqual([at, expect.stringContaining(`Usage: sluice ${path.join(' ')}`)])
     for (const option of words.filter(word => word.startsWith('--')))

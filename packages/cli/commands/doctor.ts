@@ -6,6 +6,7 @@ import { feedText, findFeeds } from '../input/feeds.js'
 import { type IO, print } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { createProgress } from '../output/progress.js'
+import { Contexts } from '../service/contexts.js'
 import { type LogOptions, logOptions } from '../service/nats.js'
 import {
   connect,
@@ -87,12 +88,17 @@ async function findSubject(
   return {
     ...{ endpoint, wsEndpoint, credentials, seconds },
     network: egress,
+    context: describeContext(service, io),
     feedIDs: feeds.map(({ feedID }) => feedID),
     log: nats === undefined ? undefined : { ...options, nats },
     env: io.env,
     nodeVersion: process.versions.node,
     folder: findPackage('@sluice/cli'),
   }
+}
+
+function describeContext({ context }: Service, { env }: IO): Subject['context'] {
+  return context === undefined ? undefined : { name: context, path: Contexts.read(env).path }
 }
 
 /** The timeout of the request for the names of feeds, in milliseconds. */

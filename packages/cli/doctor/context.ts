@@ -35,6 +35,8 @@ export interface Subject {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The version of Node.js, without its `v`. */
   readonly nodeVersion: string
+  /** The context in use, and the file that holds it. */
+  readonly context?: { readonly name: string; readonly path: string | undefined } | undefined
   /** The folder of the package of this command. */
   readonly folder: string
 }

@@ -9,7 +9,7 @@ import {
 } from './check.js'
 import { clock, credentials, feeds, latency } from './checks/access.js'
 import { log } from './checks/log.js'
-import { node, packages } from './checks/machine.js'
+import { context, node, packages } from './checks/machine.js'
 import { connection, dns, proxy } from './checks/network.js'
 import { origins } from './checks/origins.js'
 import { tls } from './checks/tls.js'
@@ -31,11 +31,13 @@ const service: readonly Check[] = [
 
 /**
  * The checks to run, in the order of the report. If a log is given without credentials, the checks
- * of the service are left out.
+ * of the service are left out. Without a context, that check is left out.
  */
-export function checksFor({ log: place, credentials }: Subject): readonly Check[] {
-  if (place === undefined) return [...machine, ...service]
-  return credentials === undefined ? [...machine, log] : [...machine, ...service, log]
+export function checksFor(subject: Subject): readonly Check[] {
+  const { log: place, credentials } = subject
+  const first = subject.context === undefined ? machine : [...machine, context]
+  if (place === undefined) return [...first, ...service]
+  return credentials === undefined ? [...first, log] : [...first, ...service, log]
 }
 
 /** The destination and the form of the doctor's output. */

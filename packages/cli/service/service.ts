@@ -8,6 +8,7 @@ import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given, type Values } from '../command.js'
 import { readFile } from '../input/files.js'
 import type { IO } from '../io.js'
+import { contextOption, contextOptions, findContext, type ServiceContext } from './contexts.js'
 
 /** The networks of the service. */
 export type NetworkName = keyof typeof endpoints
@@ -16,20 +17,10 @@ export type NetworkName = keyof typeof endpoints
  * The options of the commands that talk to the service. They name the service, the proxy and the
  * certificates.
  */
-export const serviceOptions = {
-  mainnet: { help: 'ask the mainnet', excludes: ['testnet', 'endpoint', 'wsEndpoint'] },
-  testnet: { help: 'ask the testnet, which is the default', excludes: ['endpoint', 'wsEndpoint'] },
-  endpoint: { is: 'url', help: 'ask the service at this URL (default: REST_URL)' },
-  wsEndpoint: {
-    is: 'url',
-    help: 'stream from this URL, or from several, separated by commas (default: WS_URL)',
-  },
-  envFile: { is: 'file', help: 'read variables that the environment lacks from this file' },
-  proxy: { is: 'url', help: 'go through this proxy; env for that of HTTPS_PROXY and the like' },
-  ca: { is: 'file', help: 'trust only the authorities of this file, in PEM' },
-  cert: { is: 'file', help: 'show this client certificate, in PEM' },
-  key: { is: 'file', help: 'its private key, in PEM; TLS_PASSPHRASE decrypts it' },
-} as const
+export const serviceOptions: typeof contextOptions & typeof contextOption = {
+  ...contextOptions,
+  ...contextOption,
+}
 export type ServiceOptions = Values<typeof serviceOptions>
 
 /** A service, and the credentials and settings for connections to it. */
@@ -44,63 +35,104 @@ export interface Service {
   readonly credentials: Pick<Config, 'apiKey' | 'userSecret'> | undefined
   /** The proxy and the certificates for connections to the service. */
   readonly egress: Pick<Config, 'proxy' | 'tls'>
+  /** The name of the context that was read; undefined without one. */
+  readonly context: string | undefined
 }
 
 /**
- * Finds the service that the options and the environment name. Credentials may have any name that
- * the official documentation uses. No option takes credentials, because others can see the
- * arguments of a process.
+ * Finds the service that the options, the environment and the context name. Credentials may have
+ * any name that the official documentation uses. No option takes credentials, because others can
+ * see the arguments of a process. The URLs, the credentials, the proxy and the certificates are
+ * each taken whole from the first of these that has some, so that no key goes with another's
+ * secret.
  */
 export function findService(options: ServiceOptions, io: IO): Service {
-  const { mainnet, testnet, endpoint, wsEndpoint, envFile } = options
-  const isNamed = mainnet === true || testnet === true
-  if (envFile !== undefined) addEnvFile(io, envFile)
+  if (options.envFile !== undefined)
+    for (const [name, value] of Object.entries(readEnvFile('--env-file', options.envFile)))
+      io.env[name] ??= value
   const { env } = io
-  const apiKey = env.API_KEY || env.STREAMS_API_KEY
-  const userSecret = env.USER_SECRET || env.API_SECRET || env.STREAMS_API_SECRET
-  const named = endpoints[mainnet ? 'mainnet' : 'testnet']
-  const urls = {
-    endpoint: endpoint ?? ((isNamed ? '' : env.REST_URL) || named.endpoint),
-    wsEndpoint: wsEndpoint ?? ((isNamed ? '' : env.WS_URL) || named.wsEndpoint),
-  }
-  const network = networkOf(urls.endpoint)
-  if (network !== undefined && apiKey === localCredentials.apiKey)
-    throw new ValidationError(
-      `API_KEY is that of a local data engine, and ${urls.endpoint} is the public service: set REST_URL and WS_URL to the URLs of the engine, or API_KEY to a key of the service`,
-    )
+  const found = findContext(options.context, env)
+  const { name = '', context = {} } = found ?? {}
+  const contextEnv =
+    context.envFile === undefined ? {} : readEnvFile(`context ${name}`, context.envFile)
+  const named = urlsOf(options, env) ?? urlsOf(context, contextEnv) ?? {}
+  const urls = { ...endpoints.testnet, ...named }
+  const credentials = credentialsOf(env) ?? credentialsOf(contextEnv)
+  if (credentials?.apiKey === localCredentials.apiKey) checkIsLocal(urls.endpoint, named.wsEndpoint)
+  const passphrase = env.TLS_PASSPHRASE || contextEnv.TLS_PASSPHRASE
   return {
     ...urls,
-    network,
-    credentials: apiKey && userSecret ? { apiKey, userSecret } : undefined,
-    egress: readEgress(options, env),
+    network: networkOf(urls.endpoint),
+    credentials: credentials?.apiKey && credentials.userSecret ? credentials : undefined,
+    egress: readEgress(options, context, passphrase),
+    context: name === '' ? undefined : name,
   }
 }
 
-function networkOf(endpoint: string): NetworkName | undefined {
-  const names = Object.keys(endpoints) as NetworkName[]
-  return names.find(name => endpoint.startsWith(endpoints[name].endpoint))
+type Env = Readonly<Record<string, string | undefined>>
+
+/** The URLs of a service that options or else an environment name; undefined if they name none. */
+function urlsOf(
+  { mainnet, testnet, ...options }: ServiceContext,
+  env: Env,
+): Partial<Pick<Service, 'endpoint' | 'wsEndpoint'>> | undefined {
+  if (mainnet || testnet) return endpoints[mainnet ? 'mainnet' : 'testnet']
+  const endpoint = options.endpoint ?? (env.REST_URL || undefined)
+  const wsEndpoint = options.wsEndpoint ?? (env.WS_URL || undefined)
+  return endpoint === undefined && wsEndpoint === undefined
+    ? undefined
+    : given({ endpoint, wsEndpoint })
 }
 
-/**
- * Adds the variables of a file to the environment, as `node --env-file` does. A variable that is
- * already set keeps its value.
- */
-function addEnvFile({ env }: IO, path: string): void {
+/** The credentials in an environment, of which one may be missing; undefined if both are. */
+function credentialsOf(
+  env: Env,
+): { readonly apiKey: string; readonly userSecret: string } | undefined {
+  const apiKey = env.API_KEY || env.STREAMS_API_KEY || ''
+  const userSecret = env.USER_SECRET || env.API_SECRET || env.STREAMS_API_SECRET || ''
+  return apiKey === '' && userSecret === '' ? undefined : { apiKey, userSecret }
+}
+
+/** Throws if one of the URLs is that of the public service. */
+function checkIsLocal(endpoint: string, wsEndpoint = ''): void {
+  const url = [endpoint, ...wsEndpoint.split(',')].find(each => networkOf(each) !== undefined)
+  if (url !== undefined)
+    throw new ValidationError(
+      `API_KEY is that of a local data engine, and ${url} is the public service: set REST_URL and WS_URL to the URLs of the engine, or API_KEY to a key of the service`,
+    )
+}
+
+function networkOf(url: string): NetworkName | undefined {
+  const names = Object.keys(endpoints) as NetworkName[]
+  return names.find(name => Object.values(endpoints[name]).some(each => url.startsWith(each)))
+}
+
+/** Reads the variables of a file, as `node --env-file` does. */
+export function readEnvFile(what: string, path: string): Env {
   if (typeof util.parseEnv !== 'function')
     throw new ValidationError('--env-file needs Node 20.12, or 21.7')
-  const added = util.parseEnv(readFile('--env-file', path).toString())
-  for (const [name, value] of Object.entries(added)) env[name] ??= value
+  return util.parseEnv(readFile(what, path).toString())
 }
 
 /** Reads the proxy and the certificates for connections to the service. */
-function readEgress({ proxy, ca, cert, key }: ServiceOptions, env: IO['env']): Service['egress'] {
+function readEgress(
+  options: ServiceOptions,
+  context: ServiceContext,
+  passphrase: string | undefined,
+): Service['egress'] {
+  const proxy = options.proxy ?? context.proxy
   if (proxy?.includes('@'))
     throw new ValidationError(
       '--proxy must have no user name and password, which others could see: set HTTPS_PROXY, and give --proxy env',
     )
-  const tls = readTLS({ ca, cert, key })
-  const passphrase = key !== undefined && env.TLS_PASSPHRASE
-  return given({ proxy, tls: passphrase ? { ...tls, passphrase } : tls })
+  const { ca, cert, key } = options
+  const paths = (ca ?? cert ?? key) ? { ca, cert, key } : pick(context)
+  const tls = readTLS(paths)
+  return given({ proxy, tls: paths.key && passphrase ? { ...tls, passphrase } : tls })
+}
+
+function pick({ ca, cert, key }: ServiceContext): Parameters<typeof readTLS>[0] {
+  return { ca, cert, key }
 }
 
 /** Reads the files of certificates that the options name. Returns undefined if they name none. */
@@ -117,7 +149,7 @@ export function readTLS(
 export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service): Config {
   if (credentials === undefined)
     throw new ValidationError(
-      'API_KEY and USER_SECRET must be set in the environment, or in --env-file',
+      'API_KEY and USER_SECRET must be set in the environment, or in the file of --env-file or of a context',
     )
   return { ...credentials, endpoint, wsEndpoint, ...egress }
 }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { VERSION } from 'sluice/client'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
+import type { Subject } from '../context.js'
 
 /** Checks whether the package supports this version of Node.js. */
 export const node: Check = {
@@ -20,6 +21,17 @@ export const node: Check = {
         facts,
       ),
     ]
+  },
+}
+
+/** Names the context in use. It depends on nothing, and its file has been read already. */
+export const context: Check = {
+  name: 'context',
+  needs: [],
+  exitCode: exitCodes.machine,
+  async run({ subject }) {
+    const { name, path } = subject.context as NonNullable<Subject['context']>
+    return [ok(`${name}, of ${path}`, { context: name })]
   },
 }
 
