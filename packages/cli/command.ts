@@ -28,6 +28,8 @@ export interface OptionSpec {
   readonly needs?: readonly string[]
   /** The options that cannot be given together with this option. */
   readonly excludes?: readonly string[]
+  /** The heading in the help under which the option stands. @default Options */
+  readonly group?: string
 }
 
 /** The options of a command, by their names in camel case. */
@@ -149,6 +151,12 @@ export function needing<const Specs extends OptionSpecs>(name: string, specs: Sp
   return Object.fromEntries(added) as Specs
 }
 
+/** Returns the options, under a heading of their own in the help. */
+export function inGroup<const Specs extends OptionSpecs>(group: string, specs: Specs): Specs {
+  const grouped = Object.entries(specs).map(([name, spec]) => [name, { ...spec, group }])
+  return Object.fromEntries(grouped) as Specs
+}
+
 /** The flag of an option: `--max-age` for the option `maxAge`. */
 export function flagOf(name: string, isOn = false): string {
   return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
@@ -172,6 +180,7 @@ function addOption(command: Command, name: string, spec: OptionSpec): void {
   )
   const read =
     is === undefined ? undefined : (text: string) => readValue(is, text, { ...spec, name: flag })
+  if (spec.group !== undefined) option.helpGroup(`${spec.group}:`)
   if (choices !== undefined) option.choices(choices)
   else if (is === 'list')
     option.default([]).argParser((text, before: readonly string[]) => [...before, text])

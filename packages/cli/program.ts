@@ -28,32 +28,37 @@ import { addVerifyCommand } from './commands/verify.js'
 import { exitCodeOf, inOneLine } from './errors.js'
 import { type IO, warn } from './io.js'
 
-/** The commands, in the order in which the help lists them. */
-const commands: readonly AddCommand[] = [
-  addDemoCommand,
-  addServeCommand,
-  addFeedsCommand,
-  addLatestCommand,
-  addStreamCommand,
-  addMonitorCommand,
-  addHistoryCommand,
-  addPageCommand,
-  addBulkCommand,
-  addRecordCommand,
-  addGapsCommand,
-  addReplayCommand,
-  addDoctorCommand,
-  addContextCommands,
-  addDecodeCommand,
-  addVerifyCommand,
-  addRelayCommand,
-  addDeadLettersCommand,
-  addVaultCommands,
-  addKeygenCommand,
-  addEnclaveCommand,
-  addAuditCommands,
-  addCompletionCommand,
-]
+/** The commands, in the order in which the help lists them, by what a person wants to do. */
+const groups: Readonly<Record<string, readonly AddCommand[]>> = {
+  'Begin, and find what is wrong': [
+    addDemoCommand,
+    addContextCommands,
+    addDoctorCommand,
+    addCompletionCommand,
+  ],
+  'Fetch reports': [
+    addFeedsCommand,
+    addLatestCommand,
+    addPageCommand,
+    addBulkCommand,
+    addHistoryCommand,
+  ],
+  'Stream reports': [addStreamCommand, addMonitorCommand],
+  'Record reports, and publish them again': [
+    addRecordCommand,
+    addGapsCommand,
+    addReplayCommand,
+    addServeCommand,
+  ],
+  'Read reports': [addDecodeCommand, addVerifyCommand],
+  'Run a relay': [addRelayCommand, addDeadLettersCommand],
+  'Keep secrets, and use them in an enclave': [
+    addVaultCommands,
+    addKeygenCommand,
+    addEnclaveCommand,
+    addAuditCommands,
+  ],
+}
 
 /** Makes the program `sluice` with all its commands. */
 export function createProgram(io: IO): Command {
@@ -70,7 +75,10 @@ export function createProgram(io: IO): Command {
     })
     .exitOverride()
     .addHelpText('after', overview)
-  for (const add of commands) add(program, io)
+  for (const [heading, commands] of Object.entries(groups)) {
+    program.commandsGroup(`${heading}:`)
+    for (const add of commands) add(program, io)
+  }
   return program
 }
 

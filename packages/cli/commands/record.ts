@@ -1,5 +1,5 @@
 import { streamHealth } from 'sluice/health'
-import { type AddCommand, defineCommand } from '../command.js'
+import { type AddCommand, defineCommand, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
@@ -57,7 +57,7 @@ export const addRecordCommand: AddCommand = defineCommand({
       default: 1000,
     },
     ...streamingOptions,
-    ...metricsOptions,
+    ...inGroup('Metrics', metricsOptions),
     ...signerOptions,
     ...serviceOptions,
   },

@@ -1,6 +1,6 @@
 import { streamHealth } from 'sluice/health'
 import { fileCursors } from 'sluice/stores'
-import { type AddCommand, defineCommand, given } from '../command.js'
+import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { checkFolder } from '../input/files.js'
 import { print, warn } from '../io.js'
@@ -28,7 +28,7 @@ export const addStreamCommand: AddCommand = defineCommand({
     ...limitOptions,
     ...streamingOptions,
     maxReconnects: { ...streamingOptions.maxReconnects, default: 5 },
-    ...metricsOptions,
+    ...inGroup('Metrics', metricsOptions),
     ...signerOptions,
     ...serviceOptions,
   },

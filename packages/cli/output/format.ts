@@ -2,13 +2,12 @@ import type { Feed } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { getReportVersion } from 'sluice/report'
-import type { Values } from '../command.js'
+import { inGroup, type Values } from '../command.js'
 import { factsOf } from '../input/feeds.js'
 import { dateTime, feedName, printable } from './feeds.js'
 import { explained, fieldsOf, isStatus, printFields, readable, shortPrice } from './prices.js'
 
-/** The options of the commands that print reports. */
-export const formatOptions = {
+const output = {
   json: { help: 'print JSON, an object a line; prices also as decimal numbers', excludes: ['csv'] },
   csv: { help: 'print CSV, with a head' },
   raw: { help: 'print prices as the integers that are signed' },
@@ -18,6 +17,8 @@ export const formatOptions = {
     max: 255,
   },
 } as const
+/** The options of the commands that print reports. */
+export const formatOptions: typeof output = inGroup('Output', output)
 export type FormatOptions = Values<typeof formatOptions>
 
 /** The parts of a report that a command prints. */

@@ -1,12 +1,11 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { RelayLogError } from '@sluice/nats'
 import { foreignCause } from 'sluice/internal'
-import { given, type Values } from '../command.js'
+import { given, inGroup, type Values } from '../command.js'
 import { loadPackage, readFile } from '../input/files.js'
 import { readTLS } from './service.js'
 
-/** The options of a connection to NATS, and the options that name a relay's log. */
-export const logOptions = {
+const natsOptions = {
   nats: { is: 'servers', help: 'the servers of NATS, separated by commas', required: true },
   creds: { is: 'file', help: 'the credentials of NATS', needs: ['nats'] },
   natsCa: {
@@ -23,6 +22,8 @@ export const logOptions = {
   stream: { is: 'logName', help: 'the stream; SLUICE by default', needs: ['nats'] },
   prefix: { is: 'subject', help: 'the start of its subjects; sluice by default', needs: ['nats'] },
 } as const
+/** The options of a connection to NATS, and the options that name a relay's log. */
+export const logOptions: typeof natsOptions = inGroup('The log of a relay', natsOptions)
 export type LogOptions = Values<typeof logOptions>
 
 /** Connects to NATS. A lost connection is retried without limit, unless `reconnect` is false. */

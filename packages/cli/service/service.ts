@@ -5,7 +5,7 @@ import type { Client, Plugin } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import { clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import { given, type Values } from '../command.js'
+import { given, inGroup, type Values } from '../command.js'
 import { readFile } from '../input/files.js'
 import type { IO } from '../io.js'
 import { contextOption, contextOptions, findContext, type ServiceContext } from './contexts.js'
@@ -17,10 +17,10 @@ export type NetworkName = keyof typeof endpoints
  * The options of the commands that talk to the service. They name the service, the proxy and the
  * certificates.
  */
-export const serviceOptions: typeof contextOptions & typeof contextOption = {
+export const serviceOptions: typeof contextOptions & typeof contextOption = inGroup('The service', {
   ...contextOptions,
   ...contextOption,
-}
+})
 export type ServiceOptions = Values<typeof serviceOptions>
 
 /** A service, and the credentials and settings for connections to it. */

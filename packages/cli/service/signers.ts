@@ -1,10 +1,9 @@
 import { ValidationError } from 'sluice/core'
 import type { SignerSet, Signers } from 'sluice/plugins/verify'
-import type { Values } from '../command.js'
+import { inGroup, type Values } from '../command.js'
 import { parseJSON, readFile } from '../input/files.js'
 
-/** The options that name the signers to accept. */
-export const signerOptions = {
+const signerSpecs = {
   signers: {
     value: 'list|file',
     help: 'verify: addresses, separated by commas, or a JSON file of one or several { signers, f, configDigest?, activeFrom?, activeUntil? }',
@@ -27,6 +26,8 @@ export const signerOptions = {
     needs: ['onchain'],
   },
 } as const
+/** The options that name the signers to accept. */
+export const signerOptions: typeof signerSpecs = inGroup('Verification', signerSpecs)
 export type SignerOptions = Values<typeof signerOptions>
 
 /** The signers that the options name; undefined if they name none. */

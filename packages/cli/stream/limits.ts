@@ -2,11 +2,10 @@ import { APIError } from 'sluice/client'
 import { createLifetime, onAbort } from 'sluice/core'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import type { Report } from 'sluice/report'
-import type { Values } from '../command.js'
+import { inGroup, type Values } from '../command.js'
 import { Deadline } from '../service/deadline.js'
 
-/** The options that end a stream before the user does. */
-export const limitOptions = {
+const limits = {
   count: { is: 'whole', short: 'n', help: 'end after this many reports', min: 1 },
   for: { is: 'wait', help: 'end after this time: 10s, 5m, 2h' },
   timeout: {
@@ -14,6 +13,8 @@ export const limitOptions = {
     help: 'fail if no report comes for this time: 5s, 1m',
   },
 } as const
+/** The options that end a stream before the user does. */
+export const limitOptions: typeof limits = inGroup('The stream', limits)
 type LimitOptions = Values<typeof limitOptions>
 
 /** What ends a stream: a number of reports, a time, or a time without a report. */

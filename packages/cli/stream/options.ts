@@ -1,17 +1,13 @@
 import type { Config } from 'sluice'
 import type { Feed, Stream } from 'sluice/client'
-import { given, type Values } from '../command.js'
+import { given, inGroup, type Values } from '../command.js'
 import { exitCodeOf } from '../errors.js'
 import { type IO, warn } from '../io.js'
 import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
 import { describeTotals, noteEvents, type Verbosity } from './events.js'
 
-/**
- * The options of the commands that stream, without the options of the service, the signers and the
- * metrics.
- */
-export const streamingOptions = {
+const streaming = {
   ha: { help: 'one connection per origin of the service' },
   order: {
     value: 'order',
@@ -27,6 +23,11 @@ export const streamingOptions = {
   quiet: { short: 'q', help: 'print only results, and the error that ends it' },
   verbose: { short: 'v', help: 'print all that happens' },
 } as const
+/**
+ * The options of the commands that stream, without the options of the service, the signers and the
+ * metrics.
+ */
+export const streamingOptions: typeof streaming = inGroup('The stream', streaming)
 export type StreamingOptions = Values<typeof streamingOptions> & SignerOptions
 
 /** The configuration of a client for these options. */

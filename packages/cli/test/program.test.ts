@@ -139,3 +139,42 @@ describe('which service is asked', () => {
     ])
   })
 })
+
+describe('the help', () => {
+  const headings = (text: string): readonly string[] =>
+    [...text.matchAll(/^(\S.*):$/gm)].map(([, heading = '']) => heading)
+
+  test('has commands by what they are for, each once', async () => {
+    const { out } = await runHere(['--help'])
+    expect(headings(out)).toEqual([
+      'Options',
+      'Begin, and find what is wrong',
+      'Fetch reports',
+      'Stream reports',
+      'Record reports, and publish them again',
+      'Read reports',
+      'Run a relay',
+      'Keep secrets, and use them in an enclave',
+      'Commands',
+      'Examples',
+    ])
+    for (const { path } of program.commands)
+      expect([path, out.match(new RegExp(`^  ${path} `, 'gm'))]).toEqual([path, [`  ${path} `]])
+  })
+
+  test('of a command has its own options first, then those it shares with others', async () => {
+    const { out } = await runHere(['record', '--help'])
+    expect(headings(out)).toEqual([
+      'Arguments',
+      'Options',
+      'The stream',
+      'Metrics',
+      'Verification',
+      'The service',
+      'Examples',
+    ])
+    expect(out).toMatch(/^Options:\n {2}--dir <dir> /m)
+    expect(out).toMatch(/^The service:\n {2}--mainnet /m)
+    expect(out).toMatch(/^The stream:\n {2}--ha (.*\n)* {2}--max-reconnects <n> (.*\n)*Metrics:/m)
+  })
+})
