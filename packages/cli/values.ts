@@ -26,6 +26,14 @@ const LONGEST_WAIT = 24 * 86_400_000
  */
 const FIRST_MS = 100_000_000_000
 
+const formatNames = ['json', 'csv', 'table', 'lines'] as const
+const TEMPLATE = 'template='
+
+/** A format of reports. A template is a text with the names of fields: `{{feedID}} {{price}}`. */
+export type OutputFormat =
+  | { readonly name: (typeof formatNames)[number] }
+  | { readonly name: 'template'; readonly text: string }
+
 /** The help text of a value of the kind `past`. */
 export const timeText =
   'a date such as 2027-01-31T12:00Z, a Unix time, or how long ago: 90s, 15m, 2h, 1d'
@@ -100,6 +108,13 @@ const readers = {
       throw new InvalidArgumentError('must be a port, or a host and a port: 9464, 0.0.0.0:9464')
     return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
   },
+  /** How a command prints reports. */
+  outputFormat: (text: string): OutputFormat => {
+    if (text.startsWith(TEMPLATE)) return { name: 'template', text: text.slice(TEMPLATE.length) }
+    const name = formatNames.find(each => each === text)
+    if (name !== undefined) return { name }
+    throw new InvalidArgumentError('must be json, csv, table, lines or template=TEXT')
+  },
   /** A name in a relay's log. `subject` reads the prefix of the log's subjects. */
   logName: (text: string, { name }: Place): string => checkLogName(name, text),
   subject: (text: string, { name }: Place): string => checkSubjectPrefix(name, text),
@@ -131,6 +146,7 @@ const words: Readonly<Partial<Record<Kind, string>>> = {
   lifetime: 'time',
   logName: 'name',
   number: 'n',
+  outputFormat: 'format',
   past: 'time',
   place: '[host:]port',
   port: 'n',

@@ -3,7 +3,7 @@ import { type AddCommand, defineCommand } from '../command.js'
 import { feedText, findOneFeed } from '../input/feeds.js'
 import { print, warn } from '../io.js'
 import { count, dateTime } from '../output/feeds.js'
-import { createFormat, formatOptions } from '../output/format.js'
+import { createFormat, formatNameOf, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { ParquetFile } from '../output/parquet-file.js'
 import { createProgress } from '../output/progress.js'
@@ -24,7 +24,7 @@ export const addHistoryCommand: AddCommand = defineCommand({
     parquet: {
       help: 'write a Parquet file; needs the package hyparquet-writer',
       needs: ['out'],
-      excludes: ['json', 'csv', 'resume'],
+      excludes: ['output', 'json', 'csv', 'resume'],
     },
     limit: {
       is: 'whole',
@@ -49,14 +49,15 @@ export const addHistoryCommand: AddCommand = defineCommand({
     'sluice history ETH/USD --from 2027-01-01 --to 2027-01-02 --csv --out eth.csv --resume',
   ],
   async run(options, io, args) {
-    const { to = Date.now(), limit, rate, out, resume = false, parquet, json, csv } = options
+    const { to = Date.now(), limit, rate, out, resume = false, parquet } = options
     if (to < options.from)
       throw new ValidationError(
         options.to === undefined
           ? '--from must not be in the future'
           : '--to must not be before --from',
       )
-    if (out !== undefined && !parquet && !json && !csv)
+    const isForFiles = ['json', 'csv'].includes(formatNameOf(options)?.name ?? '')
+    if (out !== undefined && !parquet && !isForFiles)
       throw new ValidationError('--out needs --json, --csv or --parquet')
     const service = findService(options, io)
     const config = { ...requestLogging(io), rateLimit: { requests: rate } }

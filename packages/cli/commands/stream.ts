@@ -4,7 +4,7 @@ import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { checkFolder } from '../input/files.js'
 import { print, warn } from '../io.js'
-import { createFormat, formatOptions } from '../output/format.js'
+import { createFormat, formatNameOf, formatOptions } from '../output/format.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { createView } from '../output/table.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
@@ -36,10 +36,11 @@ export const addStreamCommand: AddCommand = defineCommand({
     'sluice stream ETH/USD BTC/USD --mainnet --ha',
     'sluice stream ETH/USD --signers signers.json --json > reports.ndjson',
     'sluice stream ETH/USD -n 1 --timeout 5s --json',
+    'sluice stream ETH/USD -o template="{{time}} {{price}}"',
     'sluice stream ETH/USD --order sorted --cursors cursors.json --csv > reports.csv',
   ],
   async run(options, io, args) {
-    const { cursors, json, csv, maxReconnects: maxReconnectAttempts } = options
+    const { cursors, maxReconnects: maxReconnectAttempts } = options
     if (cursors !== undefined) checkFolder('--cursors', cursors)
     const service = findService(options, io)
     const limits = new StreamLimits(options, io.signal)
@@ -62,7 +63,8 @@ export const addStreamCommand: AddCommand = defineCommand({
     )
     metrics.add(streamHealth(stream))
     await print(io, format.head)
-    const table = json || csv || !io.stdout.isTTY ? undefined : createView(io.stdout, feeds, format)
+    const isTable = (formatNameOf(options)?.name ?? 'table') === 'table'
+    const table = isTable && io.stdout.isTTY ? createView(io.stdout, feeds, format) : undefined
     // On a terminal, the table would overwrite a line that is printed to standard error.
     const note =
       table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)

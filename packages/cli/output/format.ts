@@ -1,15 +1,22 @@
 import type { Feed } from 'sluice/client'
-import { ValidationError } from 'sluice/core'
+import { adviseName, ValidationError } from 'sluice/core'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { getReportVersion } from 'sluice/report'
 import { inGroup, type Values } from '../command.js'
 import { factsOf } from '../input/feeds.js'
+import type { OutputFormat } from '../values.js'
 import { dateTime, feedName, printable } from './feeds.js'
 import { explained, fieldsOf, isStatus, printFields, readable, shortPrice } from './prices.js'
 
 const output = {
-  json: { help: 'print JSON, an object a line; prices also as decimal numbers', excludes: ['csv'] },
-  csv: { help: 'print CSV, with a head' },
+  output: {
+    is: 'outputFormat',
+    short: 'o',
+    help: 'json, csv, table, lines, or template=TEXT with fields: template="{{name}} {{price}}"',
+    excludes: ['json', 'csv'],
+  },
+  json: { help: 'short for -o json: an object a line; prices also as decimals', excludes: ['csv'] },
+  csv: { help: 'short for -o csv, with a head' },
   raw: { help: 'print prices as the integers that are signed' },
   decimals: {
     is: 'whole',
@@ -20,6 +27,11 @@ const output = {
 /** The options of the commands that print reports. */
 export const formatOptions: typeof output = inGroup('Output', output)
 export type FormatOptions = Values<typeof formatOptions>
+
+/** The format that the options name; undefined for that of the command and its output. */
+export function formatNameOf({ output, json, csv }: FormatOptions): OutputFormat | undefined {
+  return output ?? (json ? { name: 'json' } : csv ? { name: 'csv' } : undefined)
+}
 
 /** The parts of a report that a command prints. */
 export interface PrintedReport {
@@ -56,7 +68,8 @@ export const USUAL_DECIMALS = 18
 
 /** Makes the format that the options name. CSV gets the columns of these feeds. */
 export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
-  const { json, csv, raw } = options
+  const { raw } = options
+  const chosen = formatNameOf(options)
   const known = new Map(feeds.map(feed => [feed.feedID, feed]))
   const factOf = (feedID: string): Feed => known.get(feedID) ?? factsOf(feedID)
   const decimals = (feedID: string): number | undefined =>
@@ -68,9 +81,21 @@ export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []
       return undefined
     }
   }
-  if (json) return { ...jsonFormat(decimals), summarize }
-  if (csv) return { ...csvFormat([...known.keys()], factOf, decimals), summarize }
-  return { ...textFormat(factOf, decimals, summarize), summarize }
+  const feedIDs = [...known.keys()]
+  switch (chosen?.name) {
+    case 'json':
+      return { ...jsonFormat(decimals), summarize }
+    case 'csv':
+      return { ...csvFormat(feedIDs, factOf, decimals), summarize }
+    case 'template':
+      return { ...templateFormat(chosen.text, feedIDs, factOf, decimals), summarize }
+    case 'table':
+      return { ...tableFormat(factOf, summarize), summarize }
+    default: {
+      const format = textFormat(factOf, decimals, summarize)
+      return { ...format, ...(chosen && { block: format.line, separator: '' }), summarize }
+    }
+  }
 }
 
 /** The decimals of a feed: the known number, or else the value of `--decimals`, or else 18. */
@@ -131,6 +156,80 @@ function csvRow(values: readonly (string | number)[]): string {
       return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
     })
     .join(',')
+}
+
+/** A field in a template. */
+const PLACE = /\{\{([^{}]*)\}\}/g
+/** The fields that every report has for a template. `time` is that of the observations, in UTC. */
+const COMMON = [
+  ...HEAD,
+  'version',
+  'time',
+  'nativeFee',
+  'linkFee',
+  'expiresAt',
+  'fullReport',
+] as const
+
+/** Puts the fields of a report into a text. A field that only other versions have is empty. */
+function templateFormat(
+  template: string,
+  feedIDs: readonly string[],
+  factOf: (feedID: string) => Feed,
+  decimalsOf: DecimalsOf,
+): Lines {
+  const known = [...new Set([...COMMON, ...feedIDs.flatMap(feedID => fieldsOf(feedID).names)])]
+  const places = [...template.matchAll(PLACE)]
+  if (places.length === 0)
+    throw new ValidationError('the template must have a field, such as {{price}}')
+  for (const [place, name = ''] of places)
+    if (!known.includes(name.trim()))
+      throw new ValidationError(
+        `the template has an unknown field ${place}; ${adviseName(name.trim(), known)}`,
+      )
+  function line(report: PrintedReport): string {
+    const { feedID, observationsTimestamp } = report
+    const fields: Readonly<Record<string, unknown>> = {
+      ...(hasDecoder(report) ? report.decoded : undefined),
+      ...fieldsIn(report, decimalsOf(feedID)),
+      ...{ feedID, name: feedName(factOf(feedID)), fullReport: report.fullReport },
+      ...{ validFromTimestamp: report.validFromTimestamp, observationsTimestamp },
+      time: dateTime(feedID, observationsTimestamp),
+    }
+    return template.replace(PLACE, (_, name: string) => String(fields[name.trim()] ?? ''))
+  }
+  return { head: '', separator: '', line, block: line }
+}
+
+/** Whether a decoder reads the report. */
+function hasDecoder(report: PrintedReport): boolean {
+  return fieldsIn(report, undefined) !== undefined
+}
+
+/** A row a report, and a head before the first. The widths are those of the rows so far. */
+function tableFormat(factOf: (feedID: string) => Feed, summarize: Format['summarize']): Lines {
+  let widths: readonly number[] = []
+  let titles: readonly string[] = []
+  function line(report: PrintedReport): string {
+    const { feedID, observationsTimestamp } = report
+    const cells = [
+      ['feed', feedName(factOf(feedID))],
+      ['time', dateTime(feedID, observationsTimestamp)],
+      ...(summarize(report) ?? [['price', 'no decoder']]),
+    ] as const
+    const own = cells.map(([title]) => title)
+    widths = cells.map(([title, text], at) => Math.max(widths[at] ?? 0, title.length, text.length))
+    const rowOf = (texts: readonly string[]): string =>
+      texts
+        .map((text, at) => (at < 2 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0)))
+        .join('  ')
+    const row = rowOf(cells.map(([, text]) => text))
+    // The fields of another version have another head.
+    if (own.join() === titles.join()) return row
+    titles = own
+    return `${rowOf(own)}\n${row}`
+  }
+  return { head: '', separator: '', line, block: line }
 }
 
 function textFormat(

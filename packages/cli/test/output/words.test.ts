@@ -100,3 +100,48 @@ test('a range over midnight has both dates', () => {
     '2023-11-14 22:13:20.005Z to 22:13:20.006Z',
   )
 })
+
+const at = ['--at', String(TIME)]
+
+test('-o json and -o csv are --json and --csv', async () => {
+  for (const name of ['json', 'csv']) {
+    const [long, short] = await Promise.all([
+      run('latest', eth, `--${name}`),
+      run('latest', eth, '-o', name),
+    ])
+    expect([short?.code, short?.out]).toEqual([0, long?.out])
+  }
+})
+
+test('-o lines and -o table print a line and a row a report, with a head a version', async () => {
+  const lines = await run('latest', eth, '-o', 'lines')
+  expect(lines.out).toMatch(/^ETH\/USD +V3 +2023-11-14 22:13:20Z {2}price [\d.]+ {2}bid .*\n$/)
+  const table = await run('bulk', eth, asset, ...at, '-o', 'table')
+  expect(table.out).toMatch(/^feed +time +price +bid +ask\nETH\/USD +2023-11-14 22:13:20Z +\d/)
+  expect(table.out).toMatch(/\nfeed +time +midPrice +lastUpdateTimestamp +marketStatus\n0x0008/)
+  expect(table.out).toMatch(/2 \(OPEN\)\n$/)
+})
+
+test('-o template puts fields into a text, of every command that prints reports', async () => {
+  const text = '{{name}} {{ time }} {{price}} {{marketStatus}}|'
+  const { out } = await run('bulk', eth, asset, ...at, '-o', `template=${text}`)
+  expect(out).toMatch(
+    /^ETH\/USD 2023-11-14 22:13:20Z \d+\.\d+ \|\n0x00085a5a…5a5a 2023-.*Z {2}2\|\n$/,
+  )
+  const raw = await run('latest', eth, '--raw', '-o', 'template={{price}}')
+  expect(raw.out).toMatch(/^\d{20,}\n$/)
+  const decoded = await run('decode', join(folder, 'reports.ndjson'), '-o', 'template={{version}}')
+  expect(decoded.out).toBe('V3\nV8\nV11\nV9\n')
+})
+
+test.each([
+  ['template={{prise}}', "the template has an unknown field {{prise}}; did you mean 'price'?"],
+  ['template={{.Price}}', "unknown field {{.Price}}; did you mean 'price'?"],
+  ['template={price}', 'the template must have a field, such as {{price}}'],
+  ['yaml', "'yaml' is invalid. must be json, csv, table, lines or template=TEXT"],
+])('-o %s ends with 2 and says what to do', async (output, message) => {
+  const { out, err, code } = await run('latest', eth, '-o', output)
+  expect([out, code]).toEqual(['', 2])
+  expect(err).toMatch(/^sluice: [^\n]*\n$/)
+  expect(err).toContain(message)
+})
