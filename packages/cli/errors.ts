@@ -24,6 +24,17 @@ export function exitCodeOf(thrown: unknown): number {
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
 }
 
+/**
+ * Says in a line why a service rejects a request, and which command finds out; undefined for other
+ * errors. The service gives no reason.
+ */
+export function adviceOn(thrown: unknown): string | undefined {
+  if (!isStreamsError(thrown, 'AUTHENTICATION')) return undefined
+  return thrown.statusCode === 403
+    ? 'the key or this machine’s address may be blocked, or the feed may not be for this key: sluice doctor says more'
+    : 'the key, the secret or this machine’s clock may be wrong, or the key may be of the other network: sluice doctor says which'
+}
+
 /** Puts the text of an error into one line, and removes possible keys. */
 export function inOneLine(text: string): string {
   // A line in brackets belongs to the line before it, so no semicolon separates them.

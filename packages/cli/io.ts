@@ -44,6 +44,11 @@ function textFor({ isTTY }: Output, text: string): string {
   return isTTY || !text.includes('\x1b') ? text : stripVTControlCharacters(text)
 }
 
+/** A text from the service, with `?` for every character that could control a terminal. */
+export function printable(text: string): string {
+  return text.replace(/[^ -~]/g, '?')
+}
+
 /**
  * Writes text to standard output. If the reader is slower, returns a promise that the caller must
  * wait for.

@@ -25,7 +25,7 @@ import {
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
 import { addVerifyCommand } from './commands/verify.js'
-import { exitCodeOf, inOneLine } from './errors.js'
+import { adviceOn, exitCodeOf, inOneLine } from './errors.js'
 import { type IO, warn } from './io.js'
 
 /** The commands, in the order in which the help lists them, by what a person wants to do. */
@@ -94,6 +94,8 @@ export async function run(args: readonly string[], io: IO): Promise<number> {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (io.signal.aborted) return io.exitCode
     warn(io, inOneLine(asError(thrown).message))
+    const advice = adviceOn(thrown)
+    if (advice !== undefined) warn(io, advice)
     return exitCodeOf(thrown)
   }
 }

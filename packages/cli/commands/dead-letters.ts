@@ -1,6 +1,6 @@
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { print, say } from '../io.js'
-import { count, printable } from '../output/feeds.js'
+import { print, printable, say } from '../io.js'
+import { count } from '../output/feeds.js'
 import { connectNats, logOptions } from '../service/nats.js'
 
 /** Adds `dead-letters`. */

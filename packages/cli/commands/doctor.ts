@@ -1,7 +1,8 @@
-import type { Feed } from 'sluice/client'
+import type { Feed, Rest } from 'sluice/client'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand } from '../command.js'
 import type { Subject } from '../doctor/context.js'
+import { inOneLine } from '../errors.js'
 import { feedText, findFeeds } from '../input/feeds.js'
 import { type IO, print } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
@@ -83,13 +84,16 @@ async function findSubject(
     )
   const service = findService(options, io)
   const { endpoint, wsEndpoint, credentials, egress } = service
-  const feeds = await findGiven(given, service, io)
+  const { feedIDs, unknownFeeds } = await findGiven(given, service, io)
+  // Then only the log is checked, and no check reports the name.
+  if (nats !== undefined && credentials === undefined && unknownFeeds[0] !== undefined)
+    throw new ValidationError(unknownFeeds[0])
   const { findPackage } = await import('../doctor/checks/machine.js')
   return {
     ...{ endpoint, wsEndpoint, credentials, seconds },
     network: egress,
     context: describeContext(service, io),
-    feedIDs: feeds.map(({ feedID }) => feedID),
+    ...{ feedIDs, unknownFeeds },
     log: nats === undefined ? undefined : { ...options, nats },
     env: io.env,
     nodeVersion: process.versions.node,
@@ -105,21 +109,31 @@ function describeContext({ context }: Service, { env }: IO): Subject['context'] 
 const TIMEOUT = 10_000
 
 /**
- * Finds the feeds of the arguments. Returns none if the request to the service fails, because the
- * checks report the cause.
+ * Finds the feeds of the arguments, and says what is wrong with those that do not exist. Leaves
+ * out the names for which the service can't be asked, because the checks report the cause.
  */
 async function findGiven(
   given: readonly string[],
   service: Service,
   io: IO,
-): Promise<readonly Feed[]> {
-  if (service.credentials === undefined)
-    return findFeeds(given, { listFeeds: async () => [] }, service, io)
-  await using client = connect(service, { retryAttempts: 0, timeout: TIMEOUT })
-  try {
-    return await findFeeds(given, client, service, io)
-  } catch (thrown) {
-    if (isStreamsError(thrown, 'VALIDATION')) throw thrown
-    return []
+): Promise<Required<Pick<Subject, 'feedIDs' | 'unknownFeeds'>>> {
+  const feedIDs: string[] = []
+  const unknownFeeds: string[] = []
+  await using client =
+    service.credentials && connect(service, { retryAttempts: 0, timeout: TIMEOUT })
+  let listed: Promise<Feed[]> | undefined
+  const lister: Pick<Rest, 'listFeeds'> = {
+    listFeeds(options) {
+      listed ??= client?.listFeeds(options) ?? Promise.resolve([])
+      return listed
+    },
   }
+  for (const text of given.flatMap(each => each.split(',')))
+    try {
+      const [feed] = await findFeeds([text], lister, service, io)
+      if (feed !== undefined && !feedIDs.includes(feed.feedID)) feedIDs.push(feed.feedID)
+    } catch (thrown) {
+      if (isStreamsError(thrown, 'VALIDATION')) unknownFeeds.push(inOneLine(thrown.message))
+    }
+  return { feedIDs, unknownFeeds }
 }

@@ -43,11 +43,12 @@ export interface Check {
 }
 
 /** The exit codes of failures, which docs/command-line.md documents. */
-export const exitCodes: { readonly machine: 1; readonly access: 3; readonly service: 4 } = {
-  machine: 1,
-  access: 3,
-  service: 4,
-}
+export const exitCodes: {
+  readonly machine: 1
+  readonly argument: 2
+  readonly access: 3
+  readonly service: 4
+} = { machine: 1, argument: 2, access: 3, service: 4 }
 
 function finding(status: Status, text: string, advice?: string, facts?: Facts): Finding {
   return { status, text, ...given({ advice, facts }) }

@@ -28,6 +28,8 @@ export interface Subject {
   readonly network: Pick<Config, 'proxy' | 'tls'>
   /** The feeds that the user asked about, in normal form. */
   readonly feedIDs: readonly string[]
+  /** What is wrong with each feed that the user gave and that does not exist. */
+  readonly unknownFeeds?: readonly string[]
   /** How many seconds the doctor watches the origins. */
   readonly seconds: number
   /** The relay's log to check; undefined if no log is to be checked. */

@@ -1,8 +1,8 @@
 import { findFeed, type KnownFeed, knownFeeds } from 'sluice'
 import type { Feed, Rest } from 'sluice/client'
-import { ValidationError } from 'sluice/core'
+import { adviseName, ValidationError } from 'sluice/core'
 import { isFeedID, parseFeedID } from 'sluice/report'
-import type { IO } from '../io.js'
+import { type IO, printable } from '../io.js'
 import type { Service } from '../service/service.js'
 
 /** The help text of an argument that takes one feed. */
@@ -31,7 +31,11 @@ export async function findFeeds(
   const found = new Map<string, Feed>()
   for (const text of texts) {
     const feed = knownOf(text, network) ?? (await list()).find(({ name }) => isNamed(name, text))
-    if (feed === undefined) throw noFeed(text, 'a feed that is known or that the service lists')
+    if (feed === undefined)
+      throw noFeed(text, 'a feed that is known or that the service lists', [
+        ...Object.keys(network === undefined ? {} : knownFeeds[network]),
+        ...(await list()).flatMap(({ name }) => name ?? []),
+      ])
     found.set(feed.feedID, feed)
   }
   return [...found.values()]
@@ -62,7 +66,8 @@ export function findKnownFeeds(given: string): readonly Feed[] {
   return given.split(',').flatMap(each => {
     const text = each.trim()
     const feeds = [knownOf(text, 'mainnet'), knownOf(text, 'testnet')].filter(isFound)
-    if (feeds.length === 0) throw noFeed(text, 'a known feed')
+    if (feeds.length === 0)
+      throw noFeed(text, 'a known feed', Object.values(knownFeeds).flatMap(Object.keys))
     return feeds
   })
 }
@@ -71,9 +76,13 @@ function isFound(feed: Feed | undefined): feed is Feed {
   return feed !== undefined
 }
 
-function noFeed(text: string, named: string): ValidationError {
+/** Makes the error for a text that is no feed. It proposes the most similar of the names. */
+function noFeed(text: string, named: string, names: readonly string[]): ValidationError {
+  const shown = text.slice(0, 80)
+  const advice = adviseName(shown, names)
+  const meant = advice.startsWith('did you mean') ? `; ${printable(advice)}` : ''
   return new ValidationError(
-    `${JSON.stringify(text.slice(0, 80))} is no feed: it must be 0x and 64 hexadecimal digits, or the name of ${named}`,
+    `${JSON.stringify(shown)} is no feed: it must be 0x and 64 hexadecimal digits, or the name of ${named}${meant}`,
   )
 }
 

@@ -1,6 +1,7 @@
 import type { Feed } from 'sluice/client'
 import { feedResolution } from 'sluice/report'
 import { factsOf } from '../input/feeds.js'
+import { printable } from '../io.js'
 import { feedTimeMs } from '../values.js'
 
 /** Shortens a feed id for a column. */
@@ -24,11 +25,6 @@ export function describeFeed(feed: Feed): string {
   const { feedID, name, decimals } = { ...factsOf(feed.feedID), ...feed }
   const facts = [name, decimals === undefined ? undefined : `${decimals} decimals`]
   return printable([feedID, ...facts.filter(fact => fact !== undefined)].join('  '))
-}
-
-/** A text from the service, with `?` for every character that could control a terminal. */
-export function printable(text: string): string {
-  return text.replace(/[^ -~]/g, '?')
 }
 
 /**

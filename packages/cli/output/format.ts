@@ -4,8 +4,9 @@ import type { DecodedReport } from 'sluice/plugins/decoders'
 import { getReportVersion } from 'sluice/report'
 import { inGroup, type Values } from '../command.js'
 import { factsOf } from '../input/feeds.js'
+import { printable } from '../io.js'
 import type { OutputFormat } from '../values.js'
-import { dateTime, feedName, printable } from './feeds.js'
+import { dateTime, feedName } from './feeds.js'
 import { explained, fieldsOf, isStatus, printFields, readable, shortPrice } from './prices.js'
 
 const output = {

@@ -1,7 +1,7 @@
 import type { Config } from 'sluice'
 import type { Feed, Stream } from 'sluice/client'
 import { given, inGroup, type Values } from '../command.js'
-import { exitCodeOf } from '../errors.js'
+import { adviceOn, exitCodeOf } from '../errors.js'
 import { type IO, warn } from '../io.js'
 import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
@@ -59,14 +59,17 @@ export async function runToEnd(
 ): Promise<void> {
   const verbosity = verbosityOf(options)
   const wasNoted = noteEvents(stream, feeds, verbosity, note)
+  let advice: string | undefined
   try {
     await Promise.race([stream.connect().then(() => stream.closed), ...ended])
   } catch (thrown) {
     if (!wasNoted(thrown)) throw thrown
+    advice = adviceOn(thrown)
     io.exitCode = exitCodeOf(thrown)
   } finally {
     await finish?.()
   }
+  if (advice !== undefined) warn(io, advice)
   if (verbosity !== 'quiet')
     for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
 }

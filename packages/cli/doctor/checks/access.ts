@@ -106,11 +106,16 @@ export const feeds: Check = {
   exitCode: exitCodes.access,
   async run(context, signal) {
     const readable = await context.readableFeeds()
-    const { feedIDs } = context.subject
-    if (feedIDs.length > 0)
-      return Promise.all(
-        feedIDs.map(feedID => read(context, feedID, readable.includes(feedID), signal)),
-      )
+    const { feedIDs, unknownFeeds = [] } = context.subject
+    const unknown = unknownFeeds.map(text => ({
+      ...failed(text, 'sluice feeds lists the feeds that the key may read'),
+      exitCode: exitCodes.argument,
+    }))
+    if (feedIDs.length + unknown.length > 0)
+      return Promise.all([
+        ...unknown,
+        ...feedIDs.map(feedID => read(context, feedID, readable.includes(feedID), signal)),
+      ])
     if (readable.length > 0)
       return [ok(`${readable.length} may be read; name some to have them tried`)]
     return [

@@ -73,8 +73,21 @@ test('takes the proxy of the environment, whose password stays hidden', async ()
   expect(out).not.toContain('sesame')
 })
 
+test('an unknown feed is one failed check, with a suggestion, and the others run', async () => {
+  const known = engine.feeds[0] as string
+  const { code, out } = await runHere(['doctor', ...quick, known, 'ETH/UST', '0x12'], { env })
+  expect(out).toMatch(
+    /\nfailed {7}feeds {8}"ETH\/UST" is no feed: .*; did you mean 'ETH\/USD'\?\n {26}→ sluice feeds lists/,
+  )
+  expect(out).toMatch(/\nfailed {7}feeds {8}feedID must be .*\n/)
+  expect(out).toMatch(new RegExp(`\\nok {11}feeds {8}.*${known} may be read`))
+  expect(out).toMatch(/ origins {6}origin 002: connected/)
+  expect(out).toMatch(/\n2 failed, \d warnings?, \d+ ok\n$/)
+  expect(code).toBe(2)
+})
+
 test.each([
-  [['doctor', 'nonsense'], /^sluice: "nonsense" is no feed/],
+  [['doctor', 'nonsense', '--nats', '127.0.0.1:1'], /^sluice: "nonsense" is no feed/],
   [['doctor', '--seconds', '0'], /--seconds.*must be a number from 0.1 to 3600/],
   [['doctor', '--creds', '/nowhere', '--nats', '127.0.0.1:1'], /^$/],
 ])('%#: wrong arguments end it with 2', async (args, message) => {

@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from '@jest/globals'
+import { startDataEngine } from '@sluice/engine'
+import { knownFeeds } from 'sluice'
+import { runHere } from './support/cli.js'
+
+const { feedID } = knownFeeds.testnet['ETH/USD']
+const folder = mkdtempSync(join(tmpdir(), 'sluice-unauthorised-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const commands: readonly string[] = [
+  'feeds',
+  `latest ${feedID}`,
+  `page ${feedID} --from 1h`,
+  `bulk ${feedID}`,
+  `history ${feedID} --from 1h`,
+  `gaps --feed ${feedID} --from 1h`,
+  `stream ${feedID}`,
+  `stream ${feedID} -q`,
+  'stream ETH/USD',
+  `record ${feedID} --dir ${join(folder, 'recording')}`,
+]
+
+test.each(commands)(
+  'sluice %s says in a line why a 401 may be, and points to the doctor',
+  async args => {
+    await using engine = await startDataEngine({ feeds: [feedID] })
+    const { code, err } = await runHere(args.split(' '), {
+      env: {
+        API_KEY: engine.apiKey,
+        USER_SECRET: 'another',
+        REST_URL: engine.endpoint,
+        WS_URL: engine.wsEndpoint,
+      },
+    })
+    expect(code).toBe(3)
+    expect(
+      err.match(
+        /^sluice: the key, the secret or this machine’s clock may be wrong.*: sluice doctor says which$/gm,
+      ),
+    ).toHaveLength(1)
+  },
+)
+
+test.each(commands.slice(0, 8))('sluice %s says in a line why a 403 may be', async args => {
+  const server = createServer((_request, response) => void response.writeHead(403).end())
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  const { code, err } = await runHere(args.split(' '), {
+    env: {
+      API_KEY: 'a-key',
+      USER_SECRET: 'a-secret',
+      REST_URL: `http://127.0.0.1:${port}`,
+      WS_URL: `ws://127.0.0.1:${port}`,
+    },
+  })
+  server.closeAllConnections()
+  server.close()
+  expect(code).toBe(3)
+  expect(
+    err.match(
+      /^sluice: the key or this machine’s address may be blocked, .*: sluice doctor says more$/gm,
+    ),
+  ).toHaveLength(1)
+})
