@@ -24,28 +24,88 @@ export interface TerminalOptions {
   readonly until?: RegExp
 }
 
-/** Runs `sluice`, or another program, with these arguments in a pseudo-terminal; `out` is all that it showed. */
-export async function runInTerminal(
+/** A command in a pseudo-terminal. */
+export interface InTerminal {
+  /** All that it has shown so far. */
+  readonly shown: () => string
+  /** The pseudo-terminal's file: `/dev/pts/3`. */
+  readonly tty: string
+  /** The process of the command. */
+  readonly pid: number
+  /** Presses keys. */
+  readonly press: (keys: string) => void
+  /** Makes the terminal as wide and high as this. */
+  readonly resize: (columns: number, rows: number) => void
+  /** The settings of the terminal, as stty prints them. */
+  readonly settings: () => string
+  /** Has a suspended command run again. */
+  readonly resume: () => void
+  readonly ended: Promise<Ran>
+}
+
+/** Starts `sluice`, or another program, in a pseudo-terminal. Its number of rows is 30. */
+export async function startInTerminal(
   args: readonly string[],
-  { program = command, env = {}, cwd, columns = 100, until: shown }: TerminalOptions = {},
-): Promise<Ran> {
+  { program = command, env = {}, cwd, columns = 100 }: TerminalOptions = {},
+): Promise<InTerminal> {
   const words = [process.execPath, program, ...args].map(word => `'${word}'`)
-  const child = spawn(
-    'script',
-    ['-qfec', `stty cols ${columns} rows 30; exec ${words.join(' ')}`, '/dev/null'],
-    { cwd, env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env } },
-  )
+  const setUp = `stty cols ${columns} rows 30; echo "$$ $(tty)"`
+  const child = spawn('script', ['-qfec', `${setUp}; exec ${words.join(' ')}`, '/dev/null'], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
+  })
   children.add(child)
   let out = ''
   child.stdout.on('data', chunk => {
     out += chunk
   })
-  const ended = new Promise<number | null>(resolve => child.on('close', resolve))
-  if (shown !== undefined) {
-    await until(() => shown.test(out) || child.exitCode !== null, 20_000)
-    child.stdin.write('\x03')
+  const ended = new Promise<Ran>(resolve =>
+    child.on('close', code => {
+      children.delete(child)
+      resolve({ code, out: withoutFirst(out), err: '' })
+    }),
+  )
+  await until(() => out.includes('\n') || child.exitCode !== null, 20_000)
+  const [, pid = '', tty = ''] = /^(\d+) (\S+)\r?\n/.exec(out) ?? []
+  const stty = (...words: readonly string[]): string =>
+    spawnSync('stty', ['-F', tty, ...words]).stdout.toString()
+  return {
+    shown: () => withoutFirst(out),
+    tty,
+    pid: Number(pid),
+    press: keys => void child.stdin.write(keys),
+    resize: (columns, rows) => void stty('cols', String(columns), 'rows', String(rows)),
+    settings: () => stty('-a'),
+    resume() {
+      // script is suspended with its command.
+      child.kill('SIGCONT')
+      process.kill(Number(pid), 'SIGCONT')
+    },
+    ended,
   }
-  const code = await ended
-  children.delete(child)
-  return { code, out, err: '' }
+}
+
+/** The first line has the process and the terminal. */
+function withoutFirst(out: string): string {
+  return out.slice(out.indexOf('\n') + 1)
+}
+
+/**
+ * Runs `sluice`, or another program, with these arguments in a pseudo-terminal; `out` is all that
+ * it showed.
+ */
+export async function runInTerminal(
+  args: readonly string[],
+  options: TerminalOptions = {},
+): Promise<Ran> {
+  const { shown, press, ended } = await startInTerminal(args, options)
+  if (options.until !== undefined) {
+    let isOver = false
+    void ended.then(() => {
+      isOver = true
+    })
+    await until(() => options.until?.test(shown()) || isOver, 20_000)
+    press('\x03')
+  }
+  return ended
 }

@@ -64,7 +64,7 @@ export const addStreamCommand: AddCommand = defineCommand({
     metrics.add(streamHealth(stream))
     await print(io, format.head)
     const isTable = (formatNameOf(options)?.name ?? 'table') === 'table'
-    const table = isTable && io.stdout.isTTY ? createView(io.stdout, feeds, format) : undefined
+    const table = isTable && io.stdout.isTTY ? createView(io, feeds, format) : undefined
     // On a terminal, the table would overwrite a line that is printed to standard error.
     const note =
       table !== undefined && io.stderr.isTTY ? table.note : (line: string) => warn(io, line)
@@ -74,7 +74,7 @@ export const addStreamCommand: AddCommand = defineCommand({
     stream.on('report', report => limits.pass(report, show))
     await runToEnd(stream, feeds, options, io, {
       note,
-      ended: [limits.reached],
+      ended: [limits.reached, ...(table === undefined ? [] : [table.quit])],
       async finish() {
         await stream.close()
         table?.end()

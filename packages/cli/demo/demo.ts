@@ -128,7 +128,7 @@ async function streamFeeds(
   const name = new URL(endpoint).host
   const monitor = await monitorOf({ ...measured, feeds, name, wire: wsEndpoint }, stream)
   print(io, `the monitor is at ${monitor.url}`)
-  const view = createView(io.stdout, feeds, createFormat({}))
+  const view = createView({ stdout: io.stdout }, feeds, createFormat({}))
   const { signal } = io
   try {
     const delivered: string[] = []

@@ -1,57 +1,128 @@
 import type { Feed } from 'sluice/client'
-import type { Output } from '../io.js'
+import type { IO, Output } from '../io.js'
 import { bold } from './colours.js'
 import { dateTime, feedName, observedAt } from './feeds.js'
 import type { Format, PrintedReport } from './format.js'
+import { Keyboard } from './keyboard.js'
 
 /** Shows reports: as a table on a terminal, elsewhere as lines. */
 export interface View {
-  show(report: PrintedReport): undefined
+  readonly show: (report: PrintedReport) => undefined
   /** Prints a line between the reports. */
-  note(text: string): void
+  readonly note: (text: string) => void
+  /** Shows the last state, and gives the terminal back. */
   end(): void
+  /** Resolves when the user presses q. */
+  readonly quit: Promise<void>
 }
 
 /** Milliseconds between two drawings of a table. */
 const REDRAW = 100
 
 /**
- * Makes a view that writes to `out`: a row for each feed on a terminal, elsewhere a line for each
- * report.
+ * Makes a view that writes to standard output: a row for each feed on a terminal, elsewhere a line
+ * for each report.
  */
-export function createView(out: Output, feeds: readonly Feed[], format: Format): View {
-  if (!out.isTTY) {
-    return {
-      show: report => void out.write(`${format.line(report)}\n`),
-      note: text => void out.write(`${text}\n`),
-      end: () => undefined,
-    }
-  }
-  const table = new Table(feeds, format)
-  let drawn = 0
-  let last = ''
-
-  function draw(): void {
-    const lines = table.lines(out.columns || 80, out.rows || 24)
-    const text = lines.map(line => `\x1b[2K${line}\n`).join('')
-    if (drawn > 0 && text === last) return
-    last = text
-    out.write(`${drawn > 0 ? `\x1b[${drawn}A` : ''}${text}${drawn > lines.length ? '\x1b[J' : ''}`)
-    drawn = lines.length
-  }
-  const timer = setInterval(draw, REDRAW)
-  draw()
+export function createView(io: ViewIO, feeds: readonly Feed[], format: Format): View {
+  const { stdout } = io
+  if (stdout.isTTY) return new LiveTable(io, feeds, format)
   return {
-    show: report => void table.add(report),
-    note(text) {
-      out.write(`${drawn > 0 ? `\x1b[${drawn}A\x1b[J` : ''}${text}\n`)
-      drawn = 0
-      draw()
-    },
-    end() {
-      clearInterval(timer)
-      draw()
-    },
+    show: report => void stdout.write(`${format.line(report)}\n`),
+    note: text => void stdout.write(`${text}\n`),
+    end: () => undefined,
+    quit: new Promise(() => undefined),
+  }
+}
+
+/** The terminal; with its keys if standard input is given. */
+type ViewIO = Pick<IO, 'stdout'> & Partial<Pick<IO, 'stdin'>>
+
+/** How the keys move the rows: by rows, or by as many as the terminal shows. */
+const moves: Readonly<Record<string, (page: number) => number>> = {
+  k: () => -1,
+  j: () => 1,
+  '\x1b[A': () => -1,
+  '\x1bOA': () => -1,
+  '\x1b[B': () => 1,
+  '\x1bOB': () => 1,
+  '\x1b[5~': page => -page,
+  '\x1b[6~': page => page,
+}
+
+/** A table that is drawn again and again at the same place of a terminal. */
+class LiveTable implements View {
+  readonly quit: Promise<void>
+  readonly #out: Output
+  readonly #table: Table
+  readonly #keyboard: Keyboard | undefined
+  readonly #timer: NodeJS.Timeout
+  #drawn = 0
+  #last = ''
+  #quit: () => void = () => undefined
+
+  constructor(io: ViewIO, feeds: readonly Feed[], format: Format) {
+    this.#out = io.stdout
+    this.quit = new Promise(resolve => {
+      this.#quit = resolve
+    })
+    this.#keyboard = Keyboard.open(io.stdin, {
+      press: this.#press,
+      suspend: this.#leave,
+      resume: this.#draw,
+    })
+    this.#table = new Table(feeds, format, this.#keyboard !== undefined)
+    this.#timer = setInterval(this.#draw, REDRAW)
+    this.#out.on('resize', this.#resize)
+    this.#draw()
+  }
+
+  readonly show = (report: PrintedReport): undefined => {
+    this.#table.add(report)
+  }
+
+  readonly note = (text: string): void => {
+    this.#out.write(`${this.#drawn > 0 ? `\x1b[${this.#drawn}A\x1b[J` : ''}${text}\n`)
+    this.#leave()
+    this.#draw()
+  }
+
+  end(): void {
+    clearInterval(this.#timer)
+    this.#out.off('resize', this.#resize)
+    this.#draw()
+    this.#keyboard?.close()
+  }
+
+  readonly #draw = (): void => {
+    const { columns, rows } = this.#out
+    const lines = this.#table.lines(columns || 80, rows || 24)
+    const text = lines.map(line => `\x1b[2K${line}\n`).join('')
+    const drawn = this.#drawn
+    if (drawn > 0 && text === this.#last) return
+    this.#last = text
+    this.#drawn = lines.length
+    const up = drawn > 0 ? `\x1b[${drawn}A` : ''
+    this.#out.write(`${up}${text}${drawn > lines.length ? '\x1b[J' : ''}`)
+  }
+
+  /** Has the table drawn below what the terminal shows by then. */
+  readonly #leave = (): void => {
+    this.#drawn = 0
+  }
+
+  /** Clears the screen: a narrower terminal has broken the lines, and they can't be counted. */
+  readonly #resize = (): void => {
+    this.#out.write('\x1b[H\x1b[2J')
+    this.#leave()
+    this.#draw()
+  }
+
+  readonly #press = (key: string): void => {
+    if (key === 'q') this.#quit()
+    const move = moves[key]
+    if (move === undefined) return
+    this.#table.scroll(move)
+    this.#draw()
   }
 }
 
@@ -74,8 +145,14 @@ class Table {
   readonly #rows: Map<string, Row>
   readonly #names: ReadonlyMap<string, string>
   readonly #format: Format
+  readonly #hasKeys: boolean
+  /** The first row that is shown, and how many are. */
+  #top = 0
+  #page = 1
 
-  constructor(feeds: readonly Feed[], format: Format) {
+  /** `hasKeys` says whether the user can scroll. */
+  constructor(feeds: readonly Feed[], format: Format, hasKeys: boolean) {
+    this.#hasKeys = hasKeys
     this.#rows = new Map(feeds.map(({ feedID }) => [feedID, { count: 0 }]))
     this.#names = new Map(feeds.map(feed => [feed.feedID, feedName(feed)]))
     this.#format = format
@@ -88,15 +165,26 @@ class Table {
     row.report = report
   }
 
+  /** Moves the rows that are shown, by a number that depends on how many these are. */
+  scroll(by: (page: number) => number): void {
+    this.#top += by(this.#page)
+  }
+
   /** The lines of the table for a terminal of this size. No number is cut: columns are left out. */
   lines(width: number, height: number): readonly string[] {
     const most = Math.max(1, height - 3)
-    const rows = [...this.#rows].slice(0, this.#rows.size > most ? most - 1 : most)
+    const { size } = this.#rows
+    this.#page = size > most ? Math.max(1, most - 1) : most
+    this.#top = Math.max(0, Math.min(this.#top, size - this.#page))
+    const rows = [...this.#rows].slice(this.#top, this.#top + this.#page)
     const columns = fit(this.#columns(rows), width - 1)
     const lines = [bold(join(columns, ({ title }) => title))]
     for (const at of rows.keys()) lines.push(join(columns, ({ cells }) => cells[at] as string))
-    if (rows.length < this.#rows.size)
-      lines.push(`and ${this.#rows.size - rows.length} more feeds`.slice(0, width - 1))
+    if (rows.length < size) {
+      const keys = this.#hasKeys ? '  (↑ ↓ PgUp PgDn, q ends)' : ''
+      const shown = `rows ${this.#top + 1}–${this.#top + rows.length} of ${size}${keys}`
+      lines.push(shown.slice(0, width - 1))
+    }
     return lines
   }
 

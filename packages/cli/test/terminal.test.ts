@@ -1,7 +1,15 @@
+import { spawn } from 'node:child_process'
+import { openSync, readFileSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
-import { expect, test } from '@jest/globals'
-import { startDataEngine } from '@sluice/engine'
-import { hasTerminals, runInTerminal } from '@sluice/test-support/terminal.js'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DataEngine, startDataEngine } from '@sluice/engine'
+import {
+  hasTerminals,
+  type InTerminal,
+  runInTerminal,
+  startInTerminal,
+} from '@sluice/test-support/terminal.js'
+import { until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
 
 const { feedID } = knownFeeds.testnet['ETH/USD']
@@ -31,3 +39,115 @@ testWidth([
   },
   30_000,
 )
+
+const testTable = hasTerminals ? test : test.skip
+const FEEDS = Array.from({ length: 57 }, (_, at) => `0x0003${String(at).padStart(60, '0')}`)
+
+describe('the table of stream with more feeds than rows', () => {
+  let engine: DataEngine
+  beforeAll(async () => {
+    engine = await startDataEngine({ feeds: FEEDS, intervalMs: 1000 })
+  })
+  afterAll(() => engine.close())
+
+  const startTable = (columns: number): Promise<InTerminal> => {
+    const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+    return startInTerminal(['stream', FEEDS.join()], {
+      columns,
+      env: { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint },
+    })
+  }
+  /** The line below the rows that was drawn last. */
+  const lastRows = ({ shown }: InTerminal): string | undefined =>
+    stripVTControlCharacters(shown())
+      .split(/\r?\n/)
+      .findLast(line => line.startsWith('rows '))
+  const untilRows = (table: InTerminal, rows: string): Promise<void> =>
+    until(() => lastRows(table)?.startsWith(rows) === true)
+  const isOurs = (settings: string): boolean => / icanon/.test(settings) && / echo /.test(settings)
+
+  testTable.each([40, 80, 160])(
+    'scrolls by keys, and q ends it, at %i columns',
+    async columns => {
+      const table = await startTable(columns)
+      await untilRows(table, 'rows 1–26 of 57')
+      if (columns > 40) expect(lastRows(table)).toBe('rows 1–26 of 57  (↑ ↓ PgUp PgDn, q ends)')
+      for (const [keys, rows] of [
+        ['j', 'rows 2–27 of 57'],
+        ['\x1b[B\x1b[B', 'rows 4–29 of 57'],
+        ['k\x1b[A', 'rows 2–27 of 57'],
+        ['\x1b[6~', 'rows 28–53 of 57'],
+        ['\x1b[6~\x1b[6~jj', 'rows 32–57 of 57'],
+        ['\x1b[5~', 'rows 6–31 of 57'],
+        ['\x1b[5~k', 'rows 1–26 of 57'],
+      ] as const) {
+        table.press(keys)
+        await untilRows(table, rows)
+      }
+      expect(isOurs(table.settings())).toBe(false)
+      table.press('q')
+      const { code, out } = await table.ended
+      expect(code).toBe(0)
+      expect(stripVTControlCharacters(out)).toMatch(/sluice: \d+ reports?, /)
+    },
+    30_000,
+  )
+
+  testTable('fits a terminal that was resized, and no line is broken', async () => {
+    const table = await startTable(100)
+    await untilRows(table, 'rows 1–26 of 57')
+    table.resize(50, 12)
+    await untilRows(table, 'rows 1–8 of 57')
+    const after = table.shown().split('\x1b[H\x1b[2J').at(-1) ?? ''
+    const lines = stripVTControlCharacters(after).split(/\r?\n/)
+    for (const line of lines) expect(line.length).toBeLessThan(50)
+    table.press('\x03')
+    expect((await table.ended).code).toBe(0)
+  })
+
+  testTable('gives the terminal back while it is suspended, and draws itself again', async () => {
+    const table = await startTable(100)
+    await untilRows(table, 'rows 1–26 of 57')
+    const { pid } = table
+    for (const suspend of [() => table.press('\x1a'), () => process.kill(pid, 'SIGTSTP')]) {
+      expect(isOurs(table.settings())).toBe(false)
+      suspend()
+      await until(() => stateOf(pid) === 'T')
+      expect(isOurs(table.settings())).toBe(true)
+      const before = table.shown().length
+      table.resume()
+      await until(() => table.shown().slice(before).includes('rows 1–26 of 57'))
+      // Drawn below what the shell has shown: not over it.
+      expect(table.shown().startsWith('\x1b[28A', before)).toBe(false)
+    }
+    table.press('jq')
+    expect((await table.ended).code).toBe(0)
+  })
+
+  testTable.each(['\x03', '\x1c', 'SIGTERM'] as const)(
+    'gives the terminal back when it ends by %j',
+    async how => {
+      // Another process keeps the terminal open, so that the test can look at it.
+      const table = await startTable(100)
+      await untilRows(table, 'rows 1–26 of 57')
+      const watching = spawn('sleep', ['60'], {
+        stdio: [openSync(table.tty, 'r'), 'ignore', 'ignore'],
+      })
+      if (how === 'SIGTERM') process.kill(table.pid, how)
+      else table.press(how)
+      await until(() => stateOf(table.pid) === undefined || isOurs(table.settings()))
+      watching.kill()
+      const { code } = await table.ended
+      expect(code === 0 || how === '\x1c').toBe(true)
+    },
+  )
+})
+
+/** The state of a process in Linux: T is stopped. Undefined if the process has ended. */
+function stateOf(pid: number): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0]
+  } catch {
+    return undefined
+  }
+}

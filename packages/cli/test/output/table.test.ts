@@ -38,12 +38,12 @@ test('a report is shown in a line, its prices with their decimals', async () => 
   const out = { isTTY: false, write: (line: string) => lines.push(line) }
   const known = await client.getLatestReport(feedID)
   const unknown = await client.getLatestReport(other)
-  createView(out as never, [], createFormat({})).show(known)
-  createView(out as never, [], createFormat({ decimals: 6 })).show(known)
-  createView(out as never, [], createFormat({ raw: true })).show(known)
-  createView(out as never, [], createFormat({ decimals: 6 })).show(unknown)
+  createView({ stdout: out } as never, [], createFormat({})).show(known)
+  createView({ stdout: out } as never, [], createFormat({ decimals: 6 })).show(known)
+  createView({ stdout: out } as never, [], createFormat({ raw: true })).show(known)
+  createView({ stdout: out } as never, [], createFormat({ decimals: 6 })).show(unknown)
   createView(
-    out as never,
+    { stdout: out } as never,
     [{ feedID: other, name: 'X', decimals: 20 }],
     createFormat({}, [{ feedID: other, name: 'X', decimals: 20 }]),
   ).show(unknown)
@@ -74,8 +74,9 @@ describe('the table of a stream', () => {
     const write = (text: string): void => {
       written = text
     }
-    const out = { isTTY: true, columns, rows, write }
-    const view = createView(out as never, shown, createFormat({}, shown))
+    const listeners = { on: () => out, off: () => out }
+    const out = { isTTY: true, columns, rows, write, ...listeners }
+    const view = createView({ stdout: out } as never, shown, createFormat({}, shown))
     view.show(await client.getLatestReport(feedID))
     view.end()
     return stripVTControlCharacters(written).split('\n').slice(0, -1)
@@ -112,13 +113,13 @@ describe('the table of a stream', () => {
     expect(row.length).toBeLessThan(20)
   })
 
-  test('names how many feeds have no room', async () => {
+  test('says which rows are shown where not all have room', async () => {
     const many = Array.from({ length: 30 }, (_, at) => ({
       feedID: `0x0003${String(at).padStart(60, '0')}`,
     }))
     const lines = await drawn(80, 12, price, [feeds[0] as Feed, ...many])
     expect(lines).toHaveLength(10)
-    expect(lines.at(-1)).toBe('and 23 more feeds')
+    expect(lines.at(-1)).toBe('rows 1–8 of 31')
   })
 })
 
