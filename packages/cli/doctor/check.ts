@@ -22,8 +22,14 @@ export interface Finding {
 /** Values by name. A value whose name ends in `Ms` is in milliseconds. */
 export type Facts = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** A check of the doctor. `doctor.ts` lists all checks. */
-export interface Check {
+/** What the runner needs of the tools of the checks. */
+export interface Tools {
+  /** Aborts when the user stops the command. */
+  readonly signal: AbortSignal
+}
+
+/** A check of the doctor, or of another command whose checks have other tools. */
+export interface Check<in Kit extends Tools = Context> {
   /** One word that names the check in the report. */
   readonly name: string
   /**
@@ -34,12 +40,14 @@ export interface Check {
   /** The exit code of the command if this check is the first to fail. */
   readonly exitCode: number
   /** The timeout of the check, in milliseconds. @default 15000 */
-  readonly deadline?: (context: Context) => number
+  readonly deadline?: (context: Kit) => number
   /**
    * Returns a finding for each thing that it checks. If it throws, the check has failed. The signal
    * aborts at the deadline.
    */
-  run(context: Context, signal: AbortSignal): Promise<readonly Finding[]>
+  readonly run: (context: Kit, signal: AbortSignal) => Promise<readonly Finding[]>
+  /** The finding for an error of `run`, or for a deadline. @default a failure */
+  readonly explain?: (thrown: unknown) => Finding
 }
 
 /** The exit codes of failures, which docs/command-line.md documents. */
@@ -66,8 +74,8 @@ export const failed = (text: string, advice: string, facts?: Facts): Finding =>
 export const notChecked = (text: string): Finding => finding('not checked', text)
 
 /** The findings of a check. */
-export interface Outcome {
-  readonly check: Check
+export interface Outcome<out Run = Check> {
+  readonly check: Run
   readonly findings: readonly Finding[]
   /**
    * The name of the check that keeps dependent checks from running: this check, or a check
@@ -83,17 +91,17 @@ const DEADLINE = 15_000
  * Runs the checks in parallel. Each check starts when the checks that it needs have ended. Calls
  * `show` with each outcome as soon as possible, in the order of the list.
  */
-export async function runChecks(
-  checks: readonly Check[],
-  context: Context,
-  show: (outcome: Outcome) => void,
-): Promise<readonly Outcome[]> {
-  const running = new Map<string, Promise<Outcome>>()
+export async function runChecks<Kit extends Tools, Run extends Check<Kit>>(
+  checks: readonly Run[],
+  context: Kit,
+  show: (outcome: Outcome<Run>) => void,
+): Promise<readonly Outcome<Run>[]> {
+  const running = new Map<string, Promise<Outcome<Run>>>()
   for (const check of checks) {
     const needed = check.needs.flatMap(name => running.get(name) ?? [])
     running.set(check.name, runAfter(needed, check, context))
   }
-  const outcomes: Outcome[] = []
+  const outcomes: Outcome<Run>[] = []
   for (const each of running.values()) {
     const outcome = await each
     show(outcome)
@@ -102,11 +110,11 @@ export async function runChecks(
   return outcomes
 }
 
-async function runAfter(
-  needed: readonly Promise<Outcome>[],
-  check: Check,
-  context: Context,
-): Promise<Outcome> {
+async function runAfter<Kit extends Tools, Run extends Check<Kit>>(
+  needed: readonly Promise<Outcome<Run>>[],
+  check: Run,
+  context: Kit,
+): Promise<Outcome<Run>> {
   const before = await Promise.all(needed)
   const blocker = before.find(outcome => outcome.blocker !== undefined)?.blocker
   if (blocker !== undefined)
@@ -116,7 +124,10 @@ async function runAfter(
   return { check, findings, blocker: isBlocking ? check.name : undefined }
 }
 
-async function runInTime(check: Check, context: Context): Promise<readonly Finding[]> {
+async function runInTime<Kit extends Tools>(
+  check: Check<Kit>,
+  context: Kit,
+): Promise<readonly Finding[]> {
   const life = createLifetime(context.signal)
   const deadline = check.deadline?.(context) ?? DEADLINE
   const late = new Error(`it took more than ${deadline / 1000} s`)
@@ -127,7 +138,7 @@ async function runInTime(check: Check, context: Context): Promise<readonly Findi
   try {
     return await Promise.race([check.run(context, life.signal), isOver])
   } catch (thrown) {
-    return [failureOf(thrown)]
+    return [(check.explain ?? failureOf)(thrown)]
   } finally {
     clearTimeout(timer)
     isOver.catch(() => undefined)

@@ -183,7 +183,7 @@ async function readClock(
   endpoint: string,
   signal: AbortSignal,
 ): Promise<ClockReading | undefined> {
-  let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const dates = new AnswerDates()
   for (let request = 0; request < REQUESTS; request++) {
     if (request > 0) await wait(PAUSE, undefined, { signal })
     const sentAt = Date.now()
@@ -192,14 +192,34 @@ async function readClock(
       redirect: 'manual',
       signal,
     })
-    const receivedAt = Date.now()
+    if (!dates.note(headers.get('date'), sentAt, Date.now())) return undefined
     await body?.cancel()
-    const date = Date.parse(headers.get('date') ?? '')
-    if (Number.isNaN(date)) return undefined
+  }
+  return dates.read()
+}
+
+/** The dates of answers, each of which narrows down the offset of the service's clock. */
+export class AnswerDates {
+  #least = Number.NEGATIVE_INFINITY
+  #most = Number.POSITIVE_INFINITY
+
+  /** Takes the `Date` of an answer. Returns false if the answer has none. */
+  note(text: string | null, sentAt: number, receivedAt: number): boolean {
+    const date = Date.parse(text ?? '')
+    if (Number.isNaN(date)) return false
     // The service set the `Date` between `sentAt` and `receivedAt`. A `Date` stands for any moment
     // of its second.
-    least = Math.max(least, date - receivedAt)
-    most = Math.min(most, date + 1000 - sentAt)
+    this.#least = Math.max(this.#least, date - receivedAt)
+    this.#most = Math.min(this.#most, date + 1000 - sentAt)
+    return true
   }
-  return { offset: Math.round((least + most) / 2), error: Math.abs(most - least) / 2 }
+
+  /** The offset of the service's clock; undefined if no answer had a date. */
+  read(): ClockReading | undefined {
+    if (this.#most === Number.POSITIVE_INFINITY) return undefined
+    return {
+      offset: Math.round((this.#least + this.#most) / 2),
+      error: Math.abs(this.#most - this.#least) / 2,
+    }
+  }
 }

@@ -154,7 +154,11 @@ const HIDDEN = '…'
  * Makes a function that removes secrets, user names and passwords of URLs, and control characters
  * from a text.
  */
-export function createHider({ credentials, network, env }: Subject): (text: string) => string {
+export function createHider({
+  credentials,
+  network,
+  env,
+}: Pick<Subject, 'credentials' | 'network' | 'env'>): (text: string) => string {
   const variables = Object.entries(env).filter(([name]) => /_proxy$/i.test(name))
   const secrets = [
     credentials?.apiKey,
