@@ -4,6 +4,7 @@ import { isMilliseconds, type Report } from './report.js'
 export interface Answer {
   readonly status: number
   readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** The stored reports of each feed, ascending by observation time. */
@@ -85,9 +86,32 @@ export function answerRequest(method: string, url: URL, resources: Resources): A
           .filter(report => report !== undefined)
         return list(found.length === ids.length ? 200 : 206, found)
       })
+    case '/api/v1/discovery':
+      return catalogue(query, feeds)
     default:
       return failure(404, 'no such path')
   }
+}
+
+/** The paths whose requests need no signature. */
+export const isPublic = (path: string): boolean => path.split('?', 1)[0] === '/api/v1/discovery'
+
+/** The catalogue of streams, which spells feedId in its own way. */
+function catalogue(query: URLSearchParams, feeds: ReadonlySet<string>): Answer {
+  for (const [name, value] of query)
+    if (/_(after|before)$/.test(name) && !/^\d{4}-\d{2}-\d{2}$/.test(value))
+      return { status: 400, body: JSON.stringify({ error: `${name} is no date` }) }
+  const listed = [...feeds].map(feedId => ({
+    feedId,
+    name: feedId.slice(0, 10),
+    schemaVersion: `V${Number.parseInt(feedId.slice(3, 6), 16)}`,
+    networkType: 'testnet',
+    status: 'live',
+    createdAt: '2026-01-01T00:00:00.000000Z',
+    expectedDecommissionAt: null,
+    decommissionedAt: null,
+  }))
+  return { ...ok({ feeds: listed }), headers: { 'Cache-Control': 'public, max-age=300' } }
 }
 
 export const feedIDsOf = (query: URLSearchParams): string[] =>

@@ -11,6 +11,7 @@ import {
   answerRequest,
   failure,
   feedIDsOf,
+  isPublic,
   type Resources,
   refusedFeeds,
 } from './rest.js'
@@ -28,7 +29,13 @@ export interface Situation extends Resources {
   mostOpen: number
   now(): number
   readonly dateError: number | undefined
+  /** What makes answers wrong. */
+  readonly changes: AnswerChange[]
+  readonly answersPings: boolean
 }
+
+/** Makes what is answered to a request of what should be; 101 stands for a stream that opens. */
+export type AnswerChange = (request: RequestRecord, answer: Answer) => Answer
 
 /** One request or upgrade, and the ways to answer it. */
 interface Exchange {
@@ -42,6 +49,7 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
   const webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: situation.deflate,
+    autoPong: situation.answersPings,
     maxPayload: 1 << 16,
   })
   webSockets.on('headers', lines => {
@@ -72,7 +80,8 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
       const exchange: Exchange = {
         record,
         origin,
-        answer({ status, body }, headers) {
+        answer(answer, headers) {
+          const { status, body, headers: own } = changed(situation, record, answer)
           record.status = status
           response.sendDate = false
           const length = Buffer.byteLength(body)
@@ -80,6 +89,7 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
             'Content-Type': 'application/json',
             'Content-Length': length,
             ...commonHeaders(situation),
+            ...own,
             ...headers,
           })
           response.end(body)
@@ -121,7 +131,8 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
           (url.pathname === '/api/v1/ws' ? undefined : failure(404, 'no such path')) ??
           refusedFeeds(feeds, situation.feeds) ??
           tooMany(situation, origin, record)
-        if (refusal !== undefined) return exchange.answer(refusal)
+        const { status, body } = changed(situation, record, refusal ?? { status: 101, body: '' })
+        if (status !== 101) return exchange.answer({ status, body })
         webSockets.handleUpgrade(request, socket, head, webSocket => {
           record.status = 101
           origin.admit({
@@ -139,6 +150,9 @@ export function makeHandlers(situation: Situation, pinned?: string): Handlers {
     },
   }
 }
+
+const changed = ({ changes }: Situation, record: RequestRecord, answer: Answer): Answer =>
+  changes.reduce((before, change) => change(record, before), answer)
 
 export const openConnections = (origins: ReadonlyMap<string, OriginInside>): number =>
   [...origins.values()].reduce((sum, { open }) => sum + open, 0)
@@ -191,6 +205,7 @@ function refused(
   { method, path, headers }: RequestRecord,
   body: string,
 ): Answer | undefined {
+  if (isPublic(path) && headers.authorization === undefined) return undefined
   const refusal = refusalOf({ method, path, body }, headers, keys, now())
   return refusal && failure(refusal.status, refusal.message)
 }

@@ -236,6 +236,32 @@ describe('REST', () => {
     expect(await observed(await get(path))).toEqual(times.slice(1, 3))
   })
 
+  test('gives wrong answers when asked to, also to upgrades', async () => {
+    const wrong = await startService({ feeds: [crypto] })
+    wrong.changeAnswers((request, answer) =>
+      request.upgrade ? { status: 418, body: '' } : { ...answer, status: answer.status + 1 },
+    )
+    wrong.changeAnswers((_request, answer) => ({ ...answer, body: `${answer.status}` }))
+    const headers = signedHeaders({ method: 'GET', path: '/api/v1/feeds' }, wrong)
+    const answer = await fetch(`${wrong.endpoint}/api/v1/feeds`, { headers })
+    expect([answer.status, await answer.text()]).toEqual([201, '201'])
+    await expect(open([crypto], '001', wrong.wsEndpoint)).rejects.toThrow('418')
+    await wrong.close()
+  })
+
+  test('lists the streams for everybody, and refuses dates that are none', async () => {
+    const catalogue = `${service.endpoint}/api/v1/discovery`
+    const answer = await fetch(`${catalogue}?status=live`)
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([
+      200,
+      'public, max-age=300',
+    ])
+    const listed = expect.objectContaining({ feedId: crypto, schemaVersion: 'V3' })
+    expect(await answer.json()).toEqual({ feeds: expect.arrayContaining([listed]) })
+    const refused = await fetch(`${catalogue}?created_after=yesterday`)
+    expect([refused.status, await refused.json()]).toEqual([400, { error: expect.any(String) }])
+  })
+
   test('stores late when asked to', async () => {
     const report = service.publish(feed, { observed: 1_700_000_100, storeAfter: 300 })
     const path = `/api/v1/reports/page?feedID=${feed}&startTimestamp=${report.observed}`

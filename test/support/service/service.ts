@@ -28,7 +28,9 @@
  *
  * Requests. `service.fail({ on: 'rest', answer: 503, times: 2, path: '/api/v1/reports/latest' })`;
  * `on` may be `upgrade` or `discovery`, `answer` may be `hang`, `reset` or `usual` (with a `delay`).
- * `service.changePages(feed, reports => [...])` puts into the pages of a feed what it should not.
+ * `service.changePages(feed, reports => [...])` puts into the pages of a feed what it should not;
+ * `service.changeAnswers((request, answer) => answer)` makes any answer wrong, refusals of upgrades
+ * included.
  *
  * Observe. `service.requests` (every request), `.requestsTo(path)`, `.open`, `.mostOpen`, and per
  * origin `.requests`, `.upgrades`, `.connections` (their pings), `.pastConnections` (close codes).
@@ -42,11 +44,12 @@ import { type Listener, makeListener } from './listener.js'
 import { makeOrigin, type Origin, type OriginInside, type RequestRecord } from './origin.js'
 import { feedID, isMilliseconds, makeReport, type Report, type ReportOptions } from './report.js'
 import { makeHistory, type PageChange } from './rest.js'
-import { makeHandlers, openConnections, type Situation } from './server.js'
+import { type AnswerChange, makeHandlers, openConnections, type Situation } from './server.js'
 import { makeNetwork, type Network, type Signing } from './signatures.js'
 
 export { requestSignature, signedHeaders } from './authentication.js'
 export type {
+  AnswerChange,
   Fault,
   Network,
   Origin,
@@ -76,6 +79,8 @@ export interface ServiceOptions {
   readonly maxPage?: number
   /** Compress frames (permessage-deflate). Off by default, since it costs the tests time. */
   readonly deflate?: boolean
+  /** Answer pings. @default true */
+  readonly answersPings?: boolean
 }
 
 export interface PublishOptions extends ReportOptions {
@@ -109,8 +114,12 @@ export interface Service extends Credentials {
   origin(name: string): Origin
   readonly origins: readonly Origin[]
   fail(fault: Fault): RunningFault
+  /** The reports of a feed that are stored, in the order of their observations. */
+  stored(feedID: string): readonly Report[]
   /** Changes the pages of a feed from now on; without a change they are as they should be. */
   changePages(feedID: string, change?: PageChange): void
+  /** Changes the answers from now on, to requests and to upgrades, after the changes before. */
+  changeAnswers(change: AnswerChange): void
   /** Ends all faults, and mute and frozen connections. */
   heal(): void
   /** Resets the connections of the shared port, which refuses until `start()`. */
@@ -148,6 +157,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     availableOrigins: `{${names.join(',')}}`,
     deflate: options.deflate ?? false,
     mostOpen: 0,
+    changes: [],
+    answersPings: options.answersPings ?? true,
     now,
     dateError: 'dateError' in options ? options.dateError : 0,
   }
@@ -249,9 +260,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       return [...origins.values()]
     },
     fail: fault => situation.faults.add(fault),
+    stored: id => situation.history.all(id),
     changePages(id, change) {
       if (change === undefined) pageChanges.delete(id.toLowerCase())
       else pageChanges.set(id.toLowerCase(), change)
+    },
+    changeAnswers(change) {
+      situation.changes.push(change)
     },
     heal() {
       situation.faults.clear()
