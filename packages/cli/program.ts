@@ -3,6 +3,7 @@ import { VERSION } from 'sluice/client'
 import { asError } from 'sluice/core'
 import type { AddCommand } from './command.js'
 import { addAuditCommands } from './commands/audit.js'
+import { addCertifyCommand } from './commands/certify.js'
 import { addCompletionCommand } from './commands/completion.js'
 import { addContextCommands } from './commands/context.js'
 import { addDeadLettersCommand } from './commands/dead-letters.js'
@@ -34,6 +35,7 @@ const groups: Readonly<Record<string, readonly AddCommand[]>> = {
     addDemoCommand,
     addContextCommands,
     addDoctorCommand,
+    addCertifyCommand,
     addCompletionCommand,
   ],
   'Fetch reports': [
@@ -112,4 +114,4 @@ Examples:
   $ sluice vault put API_KEY --host api.example.com < key.txt
 
 Ends with 0 when all went well, 2 for wrong arguments, 3 when not authorised, 4 for the network, the service or the log, 5 for an invalid
-report or unreadable input, 130 or 143 when stopped before it was done, 1 for any other error.`
+report or unreadable input, 6 where certify finds a deviation, 130 or 143 when stopped before it was done, 1 for any other error.`

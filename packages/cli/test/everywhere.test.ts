@@ -80,6 +80,11 @@ const cases: Readonly<Record<string, Case>> = {
     terminal: /origin 002: connected.*\d failed, \d warn/s,
     pipe: /^ok +node .*\nok +feeds +ETH\/USD 0x0003.*\d failed, \d warn/s,
   },
+  certify: {
+    args: ['ETH/USD', 'BTC/USD', '--for', '2s', '--rate', '10'],
+    terminal: /pass +origin-list.*- Service: other, REST at 127/s,
+    pipe: /^# 127.*\n## Checks\n.*\| `bulk` \| .* \| pass \| 200 with 2 of 2/s,
+  },
   record: {
     args: ['ETH/USD', '--dir', 'recording', '--from', '1h', '--flush', '20'],
     until: /is connected/,
