@@ -97,6 +97,18 @@ export class CertifyContext {
     return this.#latest
   }
 
+  /**
+   * Leaves out the feeds that the key may not read, of which one could have a whole stream refused.
+   * Returns their ids.
+   */
+  async leaveOutRefused(): Promise<readonly string[]> {
+    const refused = (await this.latest())
+      .filter(({ answer }) => answer.status === 401)
+      .map(({ feedID }) => feedID)
+    this.feedIDs = this.feedIDs.filter(feedID => !refused.includes(feedID))
+    return refused
+  }
+
   /** Asks for the latest report of a feed, and remembers it. */
   async askLatest(feedID: string): Promise<Latest> {
     const answer = await this.probe.ask(`/api/v1/reports/latest?feedID=${feedID}`)

@@ -2,6 +2,7 @@ import { type Finding, notChecked, ok } from '../../doctor/check.js'
 import { type CertifyCheck, defineCheck, UNREACHABLE } from '../check.js'
 import { feedIDsIn } from '../context.js'
 import { deviation, noted } from '../finding.js'
+import { StreamWatch } from '../stream-watch.js'
 
 /** Milliseconds within which a signature's time is accepted. */
 const ALLOWED = 5000
@@ -31,9 +32,15 @@ export const access: CertifyCheck = defineCheck({
       return [{ ...notChecked(`the list of feeds is answered ${status}`), exitCode: UNREACHABLE }]
     context.feedList = answer
     context.chooseFeeds(feedIDsIn(answer) ?? [])
-    if (context.feedIDs.length === 0)
-      return [{ ...notChecked('no feed is listed, and none is named'), exitCode: 3 }]
-    return [ok(`200, ${context.feedIDs.length} feeds are watched`)]
+    const refused = await context.leaveOutRefused()
+    const count = context.feedIDs.length
+    if (count === 0)
+      return [{ ...notChecked('no feed is listed or named that the key may read'), exitCode: 3 }]
+    // The watch takes longest, so it begins before the other checks.
+    void StreamWatch.of(context)
+    const found = ok(`200, ${count} feeds are watched`)
+    if (refused.length === 0) return [found]
+    return [found, noted(`not watched, as the key may not read them: ${refused.join(', ')}`)]
   },
   needs: [],
 })

@@ -35,6 +35,8 @@ export const latest: CertifyCheck = defineCheck({
   async run(context) {
     const findings = (await context.latest()).map(({ feedID, answer, envelope }): Finding => {
       const name = shortID(feedID)
+      const isListed = feedIDsIn(context.feedList ?? answer)?.includes(feedID)
+      if (answer.status === 401 && !isListed) return noted(`${name}: 401, and it is not listed`)
       if (answer.status !== 200) return deviation(`${name}: ${answer.status}`)
       if (typeof envelope === 'string') return deviation(`${name}: ${envelope}`)
       return envelope.feedID === feedID

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
-import type { Service } from '@sluice/test-support/service/service.js'
+import { feedID, type Service } from '@sluice/test-support/service/service.js'
 import { read } from '@sluice/test-support/sources.js'
 import { tablesOf } from '@sluice/test-support/tables.js'
 import { until } from '@sluice/test-support/waiting.js'
@@ -144,6 +144,27 @@ test('keeps to the rate and to the number of requests that it has said', async (
   expect(linesOf(record, 'noted')).toContainEqual(
     expect.stringMatching(/^sessions: origin 001: .*closed by the service \d+ times with 1011/),
   )
+})
+
+test('a feed that the key may not read is left out, unless the service lists it', async () => {
+  await using publishing = await PublishingService.start()
+  const { service } = publishing
+  const other = feedID(3, 55)
+  const named = subjectAt(service, { feedIDs: [...feeds, other], forMs: 2000 })
+  const record = await certify(named, now)
+  expect(linesOf(record, 'deviation')).toEqual([])
+  expect(record.feeds).toEqual(feeds)
+  expect(linesOf(record, 'noted')).toContainEqual(expect.stringMatching(/^latest: .*401/))
+  service.changeAnswers((request, answer) =>
+    request.path === '/api/v1/feeds' && answer.status === 200
+      ? {
+          ...answer,
+          body: JSON.stringify({ feeds: [...feeds, other].map(id => ({ feedID: id })) }),
+        }
+      : answer,
+  )
+  const listed = await certify(named, now)
+  expect(linesOf(listed, 'deviation')).toEqual([expect.stringMatching(/^latest: .*: 401$/)])
 })
 
 // Ten requests a second are fewer than there are.
