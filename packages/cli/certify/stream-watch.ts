@@ -11,8 +11,8 @@ import { readEnvelope } from './report-book.js'
 const MAX_CONNECTIONS = 2
 /** Milliseconds that an upgrade may take. */
 const OPEN_TIMEOUT = 10_000
-/** The longest wait for a pong or for the answer to a close, in milliseconds. */
-const MAX_REPLY = 5000
+/** Milliseconds within which a ping and a close must be answered. */
+const REPLY = 5000
 /** Milliseconds between two pings. */
 const PING_EVERY = 10_000
 /** How often a connection is opened again. */
@@ -119,21 +119,21 @@ export class ProbeConnection {
   }
 
   /** Sends a ping. Resolves with the round trip in milliseconds, or undefined without an answer. */
-  async ping(timeout: number): Promise<number | undefined> {
+  async ping(): Promise<number | undefined> {
     const sentAt = performance.now()
     const isAnswered = new Promise<boolean>(resolve => {
       this.#alive.call = () => resolve(true)
     })
     this.#socket.ping?.()
-    const isAlive = await Promise.race([isAnswered, wait(timeout, false, { ref: false })])
+    const isAlive = await Promise.race([isAnswered, wait(REPLY, false, { ref: false })])
     this.#alive.call = undefined
     return isAlive ? performance.now() - sentAt : undefined
   }
 
   /** Closes by the handshake. Resolves with the close code; 1006 if nobody has answered in time. */
-  async close(timeout: number = MAX_REPLY): Promise<number> {
+  async close(): Promise<number> {
     this.#socket.close()
-    const code = await Promise.race([this.ended, wait(timeout, 1006, { ref: false })])
+    const code = await Promise.race([this.ended, wait(REPLY, 1006, { ref: false })])
     this.#socket.terminate()
     return code
   }
@@ -168,7 +168,6 @@ export class StreamWatch {
   readonly ages: number[] = []
   readonly pingTrips: number[] = []
   readonly #context: CertifyContext
-  readonly #reply: number
 
   static readonly #watches = new WeakMap<CertifyContext, Promise<StreamWatch>>()
 
@@ -191,7 +190,6 @@ export class StreamWatch {
 
   private constructor(context: CertifyContext, origins: readonly (string | undefined)[]) {
     this.#context = context
-    this.#reply = Math.min(MAX_REPLY, Math.max(500, context.subject.forMs / 4))
     this.sights = origins.map(origin => ({
       origin,
       ...{ opened: 0, losses: new Map(), failure: undefined, failures: 0, reports: 0 },
@@ -216,7 +214,7 @@ export class StreamWatch {
       reconnectIn = undefined
       const code = await this.#hold(connection, span)
       if (code === undefined) {
-        const closed = await connection.close(this.#reply)
+        const closed = await connection.close()
         this.closes.count(closed === 1000 ? undefined : `${nameOf(sight)}: no answer to a close`)
         if (isPlanned && context.left > 0)
           for (const each of this.sights) each.reportsAfterReconnect = 0
@@ -253,13 +251,10 @@ export class StreamWatch {
   async #hold(connection: ProbeConnection, ms: number): Promise<number | undefined> {
     const until = performance.now() + ms
     for (;;) {
-      const trip = await Promise.race([
-        connection.ping(this.#reply),
-        connection.ended.then(() => null),
-      ])
+      const trip = await Promise.race([connection.ping(), connection.ended.then(() => null)])
       if (trip === null) return connection.ended
       if (trip !== undefined) this.pingTrips.push(trip)
-      this.pongs.count(trip === undefined ? `no pong within ${this.#reply / 1000} s` : undefined)
+      this.pongs.count(trip === undefined ? `no pong within ${REPLY / 1000} s` : undefined)
       const left = until - performance.now()
       if (left <= 0 || this.#context.left <= 0) return undefined
       const isEnded = await Promise.race([

@@ -131,9 +131,11 @@ export const origins: CertifyCheck = defineCheck({
     const findings: Finding[] = sights.map(sight => {
       const { opened, failure, reports } = sight
       if (opened === 0) return deviation(`${nameOf(sight)}: ${failure ?? 'not opened'}`)
-      return reports > 0 || sights.every(other => other.reports === 0)
+      const most = Math.max(...sights.map(other => other.reports))
+      // In a short time, one may be a report of each feed behind.
+      return reports > 0 || most <= context.feedIDs.length
         ? ok(`${nameOf(sight)}: ${reports} reports`, { reports })
-        : deviation(`${nameOf(sight)}: no report, where another brought some`)
+        : deviation(`${nameOf(sight)}: no report, where another brought ${most}`)
     })
     for (const origin of ids.slice(sights.length, sights.length + TRIED)) {
       try {
