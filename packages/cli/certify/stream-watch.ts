@@ -202,6 +202,7 @@ export class StreamWatch {
     const context = this.#context
     const halfway = context.subject.forMs / 2
     let reconnectIn = isFirst && this.sights.length > 1 ? halfway : undefined
+    let isReopening = false
     for (let failed = 0; context.left > 0 && failed <= MAX_RECONNECTS; ) {
       const connection = await this.#open(sight)
       if (connection === undefined) {
@@ -209,6 +210,9 @@ export class StreamWatch {
         await this.#pause(Math.min(10_000, 500 * 2 ** failed))
         continue
       }
+      // Counted from the moment on at which both connections are open, so that they can be compared.
+      if (isReopening) for (const each of this.sights) each.reportsAfterReconnect = 0
+      isReopening = false
       const isPlanned = reconnectIn !== undefined
       const span = Math.min(context.left, reconnectIn ?? context.left)
       reconnectIn = undefined
@@ -216,8 +220,7 @@ export class StreamWatch {
       if (code === undefined) {
         const closed = await connection.close()
         this.closes.count(closed === 1000 ? undefined : `${nameOf(sight)}: no answer to a close`)
-        if (isPlanned && context.left > 0)
-          for (const each of this.sights) each.reportsAfterReconnect = 0
+        isReopening = isPlanned
       } else {
         sight.losses.set(code, (sight.losses.get(code) ?? 0) + 1)
         failed++

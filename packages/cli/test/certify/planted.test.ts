@@ -133,6 +133,17 @@ const plants: Readonly<Record<string, Plant>> = {
     found: ['origins'],
     plant: service => service.origin('002').kill('refuse'),
   },
+  'an origin brings nothing once it is connected again': {
+    found: ['reconnection'],
+    plant: service =>
+      service.changeAnswers((request, answer) => {
+        const origin = service.origin('001')
+        const isSecond =
+          request.upgrade && request.origin === '001' && origin.pastConnections.length > 0
+        if (isSecond && answer.status === 101) origin.mute({ coming: true })
+        return answer
+      }),
+  },
   'windows overlap': {
     found: ['window-order'],
     plant: (service, often) =>
@@ -193,10 +204,11 @@ test.each(Object.keys(plants))('%s: is found, and named by its check alone', nam
   expect(record.exitCode).toBe(6)
 })
 
-/** These contradict others: all signatures are accepted, and a page has another order. */
+/** These contradict others: signatures are accepted, pages have another order, an origin is dead. */
 const apart: readonly string[] = [
   'the clock of the service is 30 s off',
   'a page leaves a report out',
+  'an origin brings nothing once it is connected again',
 ]
 
 test('all at once are found', async () => {
