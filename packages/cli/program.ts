@@ -71,7 +71,7 @@ export function createProgram(io: IO): Command {
     .configureOutput({
       writeOut: text => void stdout.write(text),
       writeErr: text => void stderr.write(text),
-      outputError: (text, write) => write(`${inOneLine(text.replace(/^error:/, 'sluice:'))}\n`),
+      outputError: (text, write) => write(`${inOneLine(withHelp(text))}\n`),
       getOutHelpWidth: () => stdout.columns ?? 80,
       getErrHelpWidth: () => stderr.columns ?? 80,
     })
@@ -100,6 +100,13 @@ export async function run(args: readonly string[], io: IO): Promise<number> {
     if (advice !== undefined) warn(io, advice)
     return exitCodeOf(thrown)
   }
+}
+
+/** The error of commander as that of this program. An unknown name gets what lists the names. */
+function withHelp(text: string): string {
+  const error = text.trim().replace(/^error:/, 'sluice:')
+  const isUnknown = /: unknown (option|command) /.test(error) && !error.includes('Did you mean')
+  return isUnknown ? `${error}: --help lists all` : error
 }
 
 const overview = `

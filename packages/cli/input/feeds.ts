@@ -48,7 +48,7 @@ export async function findOneFeed(
 ): Promise<Feed> {
   const [feed, other] = await findFeeds([given], ...rest)
   if (feed === undefined || other !== undefined)
-    throw new ValidationError('the feed must be a single one')
+    throw new ValidationError('the feed must be a single one: bulk and stream take several')
   return feed
 }
 

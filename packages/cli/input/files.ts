@@ -6,6 +6,15 @@ import { ValidationError } from 'sluice/core'
 import { codeOf, foreignCause } from 'sluice/internal'
 import type { IO } from '../io.js'
 
+/** What the codes of the system say, for those that a wrong path brings. */
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  EACCES: 'you may not',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is no folder',
+  EEXIST: 'there is another file',
+}
+
 /** Makes the error for a file that an option or an argument names. */
 export function fileError(
   what: string,
@@ -13,7 +22,9 @@ export function fileError(
   cause: unknown,
   done: 'read from' | 'written to' = 'read from',
 ): ValidationError {
-  return new ValidationError(`${what} can’t be ${done} ${path}: ${codeOf(cause)}`, { cause })
+  const code = String(codeOf(cause))
+  const reason = reasons[code] === undefined ? '' : `, ${reasons[code]}`
+  return new ValidationError(`${what} can’t be ${done} ${path}: ${code}${reason}`, { cause })
 }
 
 /** Reads the whole file that an option or an argument names. */

@@ -142,7 +142,16 @@ export function readTLS(
 ): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer } | undefined {
   const named = Object.entries(given(paths))
   if (named.length === 0) return undefined
-  return Object.fromEntries(named.map(([name, path]) => [name, readFile(`${prefix}${name}`, path)]))
+  return Object.fromEntries(
+    named.map(([name, path]) => {
+      const content = readFile(`${prefix}${name}`, path)
+      if (!content.includes('-----BEGIN '))
+        throw new ValidationError(
+          `${prefix}${name} must be a file in PEM: ${path} has no line "-----BEGIN …"`,
+        )
+      return [name, content]
+    }),
+  )
 }
 
 /** The configuration of a client for a service. Throws without credentials. */

@@ -47,7 +47,7 @@ function readSigners(signers: string, f?: number): SignerSet | readonly SignerSe
       throw new ValidationError(
         '--signers must be a file of JSON: addresses alone are given as --signers 0x…,0x… --f <n>',
       )
-    return parseJSON('--signers', text) as SignerSet
+    return parseJSON(`--signers ${signers}`, text) as SignerSet
   }
   if (f === undefined) throw new ValidationError('--f must be given with a list of signers')
   return { signers: signers.split(',').map(each => each.trim()), f }

@@ -189,7 +189,10 @@ describe('sluice history', () => {
     [['--json', '--csv'], "option '--json' cannot be used with option '--csv'"],
     [['--resume'], '--resume needs --out'],
     [['--out', 'x'], '--out needs --json, --csv or --parquet'],
-    [['--out', '/none/x', '--json'], '--out can’t be written to /none/x: ENOENT'],
+    [
+      ['--out', '/none/x', '--json'],
+      '--out can’t be written to /none/x: ENOENT, there is no such file or folder',
+    ],
     [
       ['--out', 'x', '--json', '--parquet'],
       "option '--parquet' cannot be used with option '--json'",

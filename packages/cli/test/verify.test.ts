@@ -114,7 +114,7 @@ describe('sluice verify', () => {
       ['--f goes with a list', [fullReport, '--signers', set, '--f', '1']],
       ['signers.signers must be more than 3 f', [fullReport, '--signers', set]],
       ['--signers can’t be read from none.json: ENOENT', [fullReport, '--signers', 'none.json']],
-      ['--signers must be JSON', [fullReport, '--signers', file('text.json', 'text')]],
+      ['text.json must be JSON', [fullReport, '--signers', file('text.json', 'text')]],
       ['the report can’t be read from none.hex: ENOENT', ['none.hex', ...byList]],
       ['the report on line 1 must be hexadecimal digits or JSON', ['-', ...byList], '{'],
       ['the report must be given: the input is empty', ['-', ...byList], '\n'],
