@@ -210,7 +210,7 @@ export class StreamWatch {
         await this.#pause(Math.min(10_000, 500 * 2 ** failed))
         continue
       }
-      // Counted from the moment on at which both connections are open, so that they can be compared.
+      // Counted from when both connections are open, so that they can be compared.
       if (isReopening) for (const each of this.sights) each.reportsAfterReconnect = 0
       isReopening = false
       const isPlanned = reconnectIn !== undefined
