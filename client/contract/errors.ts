@@ -117,6 +117,13 @@ export class ProxyError extends WireError {
 
 /** The codes of the client's errors. */
 declare module '../../core/errors.js' {
+  interface DataStreamsError {
+    /**
+     * The origin that sent a rejected message, as in `report.origin`. Absent from all other errors.
+     */
+    readonly origin?: string
+  }
+
   interface ErrorClasses {
     /** The status 401 or 403: wrong key, secret or clock, or a feed that you may not read. */
     AUTHENTICATION: AuthenticationError

@@ -230,7 +230,7 @@ export class Rejections {
   #emit(error: Error): void {
     const { host, origin } = this.#facts
     this.#log.warn?.(`invalid data: ${error.message}`, { host, origin })
-    this.#fail(error)
+    this.#fail(Object.assign(error, { origin }))
   }
 
   #endPeriod(): void {

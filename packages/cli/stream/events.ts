@@ -1,5 +1,7 @@
 import type { ConnectionFacts, Feed, ReconnectingInfo, Status, Stream } from 'sluice/client'
+import { isStreamsError } from 'sluice/core'
 import type { Gap } from 'sluice/report'
+import { given } from '../command.js'
 import { inOneLine } from '../errors.js'
 import type { EventLevel } from '../monitor/messages.js'
 import { bold, green, red, yellow } from '../output/colours.js'
@@ -34,9 +36,11 @@ export function tellEvents(
   nameOf: (feedID: string) => string,
   tell: (event: StreamEvent) => void,
 ): void {
-  stream.on('error', error =>
-    tell({ level: 'bad', kind: 'error', text: inOneLine(error.message), error }),
-  )
+  stream.on('error', error => {
+    const from = senderOf(error)
+    const text = `${from === undefined ? '' : `${nameOrigin(from)}: `}${inOneLine(error.message)}`
+    tell({ level: 'bad', kind: 'error', text, error })
+  })
   stream.on('status', status => {
     const [level, kind, text] = describeStatus(status, nameOf) ?? []
     if (level !== undefined && kind !== undefined && text !== undefined)
@@ -57,13 +61,12 @@ export function tellEvents(
       text: `${nameOf(feedID)}: the report of ${dateTime(feedID, time)} came after its gap`,
     }),
   )
-  stream.on('conflict', ({ first: { feedID, observationsTimestamp: time } }) =>
-    tell({
-      level: 'bad',
-      kind: 'conflict',
-      text: `${nameOf(feedID)}: two different reports of ${dateTime(feedID, time)}`,
-    }),
-  )
+  stream.on('conflict', ({ first, other }) => {
+    const { feedID, observationsTimestamp: time } = first
+    const what = `two different reports of ${dateTime(feedID, time)}`
+    const from = joinOrigins(first.origin, other.origin)
+    tell({ level: 'bad', kind: 'conflict', text: `${nameOf(feedID)}: ${what}, from ${from}` })
+  })
 }
 
 const colours: Readonly<Record<EventLevel, (text: string) => string>> = {
@@ -187,6 +190,26 @@ export function describeAway(
 /** The short id of an origin, or else its host. */
 function originOf({ originID, host }: Pick<ConnectionFacts, 'originID' | 'host'>): string {
   return originID === undefined ? host : `origin ${originID}`
+}
+
+/**
+ * Names an origin as `originOf` does, by its configured URL. The wire of a log has a name instead
+ * of a URL.
+ */
+export function nameOrigin(origin: string): string {
+  const { hash, host } = URL.canParse(origin) ? new URL(origin) : { hash: '', host: origin }
+  return originOf({ ...given({ originID: hash.slice(1) || undefined }), host })
+}
+
+/** Names the origins of two reports. */
+export function joinOrigins(one: string, other: string): string {
+  return one === other ? nameOrigin(one) : `${nameOrigin(one)} and ${nameOrigin(other)}`
+}
+
+/** The origin whose message or report caused an error. */
+function senderOf(error: Error): string | undefined {
+  if (!isStreamsError(error)) return undefined
+  return isStreamsError(error, 'VERIFICATION') ? error.report?.origin : error.origin
 }
 
 /** The first line of an error, without the request, which may name every feed. */

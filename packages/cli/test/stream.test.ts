@@ -112,11 +112,13 @@ describe('sluice stream', () => {
     )
     const [one, other] = await Promise.all([stop(plain), stop(strict)])
     expect(linesOf(one.out)).toHaveLength(1)
-    expect(one.err).toMatch(/sluice: ETH\/USD: two different reports of 2023-11-14 22:13:21Z\n/)
+    expect(one.err).toMatch(
+      /sluice: ETH\/USD: two different reports of 2023-11-14 22:13:21Z, from origin 00[12] and origin 00[12]\n/,
+    )
     const [head, row] = linesOf(other.out)
     expect(head).toMatch(/^feedID,name,/)
     expect(row?.split(',')[4]).toBe('3000')
-    expect(other.err).toMatch(/sluice: report of feed 0x0003.* is not verified: /)
+    expect(other.err).toMatch(/sluice: origin 00[12]: report of feed 0x0003.* is not verified: /)
     expect(other.err).toMatch(/1 report, \d verified, /)
   })
 
