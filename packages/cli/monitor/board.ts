@@ -88,12 +88,16 @@ export class Journal {
     const same = rows.findLastIndex(row => row.text === text && row.kind === kind)
     const before = rows[same]
     if (before !== undefined && at - before.at < SAME_WITHIN) {
-      const again = { ...before, at, times: before.times + 1 }
-      rows[same] = again
-      this.#board.put('events', again.id, again)
-      return
-    }
-    const row = { id: this.#nextID++, at, level, kind, text, times: 1 }
+      rows.splice(same, 1)
+      // A message has the rows in the order in which they were put.
+      this.#board.remove('events', before.id)
+      this.#put({ ...before, at, times: before.times + 1 })
+    } else this.#put({ id: this.#nextID++, at, level, kind, text, times: 1 })
+  }
+
+  /** Puts a row at the end, and forgets the oldest. */
+  #put(row: EventRow): void {
+    const rows = this.#rows
     rows.push(row)
     this.#board.put('events', row.id, row)
     if (rows.length > MOST) this.#board.remove('events', (rows.shift() as EventRow).id)

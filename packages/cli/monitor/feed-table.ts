@@ -1,28 +1,33 @@
 import type { Feed } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import { formatPrice, type Report } from 'sluice/report'
+import { formatPrice, type Gap, type Report } from 'sluice/report'
 import { given } from '../command.js'
-import { feedName, shortID } from '../output/feeds.js'
+import { feedName, observedAt, shortID } from '../output/feeds.js'
 import { USUAL_DECIMALS } from '../output/format.js'
 import { fieldsOf } from '../output/prices.js'
+import { nameOrigin } from '../stream/events.js'
 import type { Board } from './board.js'
-import type { FeedState } from './messages.js'
+import { FeedRecord, type Quote } from './feed-record.js'
+import type { FeedConflict, FeedDetails, FeedName, FeedRow, FeedState, Sent } from './messages.js'
+import type { RangeName } from './series.js'
+import type { FeedGroup } from './verdict.js'
 
 interface Row {
   readonly index: number
   readonly feedID: string
   readonly name: string
   readonly decimals: number
+  readonly record: FeedRecord
   state: FeedState
-  /** The report with the newest time; undefined once its price has been read. */
-  latest: Report<DecodedReport> | undefined
+  /** When the state began. */
+  since: number
   newest: number
   seenAt: number | undefined
   reports: number
   gaps: number
   hasChanged: boolean
-  price: string | undefined
-  number: number | null
+  /** The prices of the report with the newest time; undefined if it can't be decoded. */
+  quote: Quote | undefined
   field: string
   digits: number | undefined
 }
@@ -32,40 +37,62 @@ export class FeedTable {
   readonly #board: Board
   readonly #rows: ReadonlyMap<string, Row>
 
-  constructor(board: Board, feeds: readonly Feed[]) {
+  constructor(board: Board, feeds: readonly Feed[], now: number = Date.now()) {
     this.#board = board
-    this.#rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index)]))
+    this.#rows = new Map(feeds.map((feed, index) => [feed.feedID, createRow(feed, index, now)]))
   }
 
-  /**
-   * Notes a report. The price is read only when the board is written, because most reports are
-   * replaced by a newer one before then.
-   */
-  take(report: Report<DecodedReport>, now: number): void {
+  /** Notes a report. `present` is the service's time, `now` this machine's. */
+  take(report: Report<DecodedReport>, now: number, present: number = now): void {
     const row = this.#rows.get(report.feedID)
     if (row === undefined) return
     row.reports++
     row.seenAt = now
     row.hasChanged = true
-    if (row.state === 'waiting') row.state = 'live'
+    if (row.state === 'waiting') setState(row, 'live', now)
+    const quote = quoteOf(report, row)
+    if (quote !== undefined) row.record.take(report, quote, present, now)
     if (report.observationsTimestamp < row.newest) return
     row.newest = report.observationsTimestamp
-    row.latest = report
+    row.quote = quote
   }
 
-  setState(feedIDs: readonly string[], state: FeedState): void {
-    for (const row of feedIDs.map(feedID => this.#rows.get(feedID))) {
-      if (row === undefined) continue
-      row.state = state
-      row.hasChanged = true
-    }
+  setState(feedIDs: readonly string[], state: FeedState, now: number): void {
+    for (const row of feedIDs.map(feedID => this.#rows.get(feedID)))
+      if (row !== undefined) setState(row, state, now)
   }
 
-  countGap(feedID: string): void {
-    const row = this.#rows.get(feedID)
+  addGap(gap: Gap, now: number): void {
+    const row = this.#rows.get(gap.feedID)
     if (row === undefined) return
     row.gaps++
     row.hasChanged = true
+    row.record.addGap(gap, now)
+  }
+
+  addConflict(first: Report<DecodedReport>, other: Report<DecodedReport>, now: number): void {
+    const row = this.#rows.get(first.feedID)
+    if (row === undefined) return
+    const sent = (report: Report<DecodedReport>): Sent => {
+      const price = quoteOf(report, row)?.price
+      const text = price === undefined ? undefined : row.record.write(price)
+      return { origin: nameOrigin(report.origin), ...given({ price: text }) }
+    }
+    const conflict: FeedConflict = {
+      ...{ at: now, observedAt: observedAt(first) },
+      ...{ first: sent(first), other: sent(other) },
+    }
+    row.record.addConflict(conflict)
+  }
+
+  /** The details of a feed, by its id or its name; undefined if there is no such feed. */
+  details(feed: string, range: RangeName, now: number): FeedDetails | undefined {
+    const wanted = feed.toLowerCase()
+    const row =
+      this.#rows.get(wanted) ??
+      [...this.#rows.values()].find(({ name }) => name.toLowerCase() === wanted)
+    if (row === undefined) return undefined
+    return { name: nameRow(row), row: feedRow(row), ...row.record.read(range, now) }
   }
 
   readonly nameOf = (feedID: string): string => this.#rows.get(feedID)?.name ?? shortID(feedID)
@@ -77,12 +104,19 @@ export class FeedTable {
     return counts
   }
 
+  /** The feeds in a state, if there are any. A stale feed needs attention since its last report. */
+  group(state: FeedState): FeedGroup | undefined {
+    const rows = [...this.#rows.values()].filter(row => row.state === state)
+    if (rows.length === 0) return undefined
+    const since = Math.min(...rows.map(row => (state === 'stale' && row.seenAt) || row.since))
+    return { names: rows.map(({ name }) => name), since }
+  }
+
   /** The newest price of each feed, by index. */
   prices(): (number | null)[] {
-    return Array.from(this.#rows.values(), row => {
-      readPrice(row)
-      return row.number === null ? null : Number(row.number.toPrecision(7))
-    })
+    return Array.from(this.#rows.values(), ({ quote, decimals }) =>
+      quote === undefined ? null : Number((Number(quote.price) / 10 ** decimals).toPrecision(7)),
+    )
   }
 
   /** Writes the changes on the board. */
@@ -90,50 +124,66 @@ export class FeedTable {
     for (const row of this.#rows.values()) {
       if (!row.hasChanged) continue
       row.hasChanged = false
-      readPrice(row)
-      const { index, feedID, name, field, state, price, seenAt, reports, gaps } = row
-      this.#board.put('names', index, { index, feedID, name, field })
-      const some = given({ price, seenAt })
-      this.#board.put('feeds', index, { index, state, ...some, reports, gaps })
+      this.#board.put('feeds', row.index, feedRow(row))
+      this.#board.put('names', row.index, nameRow(row))
     }
   }
 }
 
-/** Reads the first price of the latest report. A report without a decoder has no price. */
-function readPrice(row: Row): void {
-  const { latest, decimals } = row
-  if (latest === undefined) return
-  row.latest = undefined
+function setState(row: Row, state: FeedState, now: number): void {
+  if (row.state !== state) row.since = now
+  row.state = state
+  row.hasChanged = true
+}
+
+function nameRow({ index, feedID, name, field }: Row): FeedName {
+  return { index, feedID, name, field }
+}
+
+function feedRow(row: Row): FeedRow {
+  const { index, state, quote, decimals, seenAt, reports, gaps } = row
+  if (quote === undefined) return { index, state, ...given({ seenAt }), reports, gaps }
+  row.digits ??= digitsFor(Number(quote.price) / 10 ** decimals)
+  const price = formatPrice(quote.price, decimals, { digits: row.digits })
+  return { index, state, price, ...given({ seenAt }), reports, gaps }
+}
+
+/**
+ * Reads the first price of a report, and its bid and ask if it has them. Undefined if the report
+ * can't be decoded.
+ */
+function quoteOf(report: Report<DecodedReport>, row: Row): Quote | undefined {
   try {
-    const { decoded } = latest
-    const [field = ''] = fieldsOf(decoded.feedID).prices
-    const value = decoded[field as keyof DecodedReport] as unknown as bigint
-    const number = Number(value) / 10 ** decimals
-    row.digits ??= digitsFor(number)
-    row.price = formatPrice(value, decimals, { digits: row.digits })
-    row.number = number
+    const { decoded } = report
+    const { prices } = fieldsOf(decoded.feedID)
+    const read = (name: string): bigint | undefined =>
+      prices.has(name) ? (decoded as unknown as Readonly<Record<string, bigint>>)[name] : undefined
+    const [field = ''] = prices
+    const price = read(field)
+    if (price === undefined) return undefined
     row.field = field
+    return { price, ...given({ bid: read('bid'), ask: read('ask') }) }
   } catch {
-    row.price = undefined
+    return undefined
   }
 }
 
-function createRow(feed: Feed, index: number): Row {
+function createRow(feed: Feed, index: number, now: number): Row {
   const { feedID, decimals = USUAL_DECIMALS } = feed
   return {
     index,
     feedID,
     name: feedName(feed).slice(0, 40),
     decimals,
+    record: new FeedRecord(decimals),
     state: 'waiting',
-    latest: undefined,
+    since: now,
     newest: Number.NEGATIVE_INFINITY,
     seenAt: undefined,
     reports: 0,
     gaps: 0,
     hasChanged: true,
-    price: undefined,
-    number: null,
+    quote: undefined,
     field: '',
     digits: undefined,
   }

@@ -155,6 +155,7 @@ export class Ages {
     if (recent.length === 0) return { bounds: BOUNDS, counts }
     const quantile = (share: number): number =>
       Math.round(recent[Math.ceil(share * recent.length) - 1] as number)
-    return { bounds: BOUNDS, counts, p50: quantile(0.5), p99: quantile(0.99) }
+    const [p50, p95, p99] = [quantile(0.5), quantile(0.95), quantile(0.99)]
+    return { bounds: BOUNDS, counts, p50, p95, p99 }
   }
 }

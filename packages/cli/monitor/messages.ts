@@ -1,3 +1,5 @@
+import type { Course, RangeName } from './series.js'
+
 /**
  * A message to the page. The first message contains everything. Each later message contains the
  * changes since the previous message.
@@ -37,6 +39,16 @@ export interface Verdict {
   readonly headline: string
   /** The facts behind the verdict: `500 feeds, all live`, `4 of 4 origins`. */
   readonly facts: readonly string[]
+  /** What needs attention, the most urgent first. Empty if all is well. */
+  readonly needs: readonly Need[]
+}
+
+/** Something that needs attention. */
+export interface Need {
+  /** It names the origins and feeds. */
+  readonly text: string
+  /** Since when, in Unix milliseconds. */
+  readonly since: number
 }
 
 /** The current rate of reports, and counts since the start. */
@@ -87,7 +99,10 @@ export interface OriginRow {
   readonly status: 'connecting' | 'connected' | 'reconnecting' | 'disconnected' | 'failed'
   readonly open: number
   readonly connections: number
+  /** The last round trip; absent while no connection is open. */
   readonly roundTripMs?: number
+  /** Since when a connection has been missing, in Unix milliseconds; absent while all are open. */
+  readonly awaySince?: number
   readonly received: number
   readonly first: number
   readonly outOfOrder: number
@@ -114,6 +129,7 @@ export interface Latency {
   readonly bounds: readonly number[]
   readonly counts: readonly number[]
   readonly p50?: number
+  readonly p95?: number
   readonly p99?: number
 }
 
@@ -151,4 +167,80 @@ export interface Load {
   readonly cpu: number
   readonly memoryBytes: number
   readonly readers: number
+}
+
+/** The answer to `/rate`: the reports per second of a range. */
+export interface RateDetails {
+  readonly range: RangeName
+  readonly rates: Course
+}
+
+/** The answer to `/feed`: a feed in a range. Prices are exact decimal numbers. */
+export interface FeedDetails {
+  readonly range: RangeName
+  readonly name: FeedName
+  readonly row: FeedRow
+  /** The newest prices; absent before the first report. */
+  readonly quote?: {
+    readonly price: string
+    readonly bid?: string
+    readonly ask?: string
+    readonly spread?: string
+    /** The spread in hundredths of a percent of the price between bid and ask. */
+    readonly spreadBps?: number
+  }
+  readonly changes: readonly FeedChange[]
+  /** By the time of the observation. */
+  readonly prices: Course
+  /** The ages at delivery in milliseconds, by the time of the delivery. */
+  readonly ages: Course
+  /** Has a value where a report is missing. */
+  readonly gapCourse: Course
+  /** The last reports, gaps and conflicts, the newest first. */
+  readonly reports: readonly FeedReport[]
+  readonly gaps: readonly FeedGap[]
+  readonly conflicts: readonly FeedConflict[]
+}
+
+/** The change of a price over a range. */
+export interface FeedChange {
+  readonly range: RangeName
+  /** The time of the first report in the range, which the newest is compared with. */
+  readonly since: number
+  readonly by: string
+  /** The change in hundredths of a percent; absent if the first price is 0. */
+  readonly bps?: number
+}
+
+/** A report of a feed. Times are in Unix milliseconds. */
+export interface FeedReport {
+  readonly observedAt: number
+  readonly arrivedAt: number
+  readonly origin: string
+  readonly source: string
+  readonly price?: string
+  readonly bid?: string
+  readonly ask?: string
+}
+
+/** A gap of a feed. Times are in Unix milliseconds, `at` is when it was announced. */
+export interface FeedGap {
+  readonly at: number
+  readonly from: number
+  readonly to: number
+  readonly cause: string
+}
+
+/** Two reports of one observation that differ: their origins and prices. */
+export interface FeedConflict {
+  readonly at: number
+  readonly observedAt: number
+  readonly first: Sent
+  readonly other: Sent
+}
+
+/** The price that an origin has sent; undecodable if it is absent. */
+export interface Sent {
+  readonly origin: string
+  readonly price?: string
 }

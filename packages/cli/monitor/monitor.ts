@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { type Feed, type Stream, VERSION } from 'sluice/client'
+import { ValidationError } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
-import { urlOf } from '../http.js'
 import { Board } from './board.js'
 import type { MeasuredClient } from './measured-client.js'
-import { isLoopback, type PageFiles, readPage, startServer } from './server.js'
+import { type RangeName, ranges } from './series.js'
+import { type Answers, isLoopback, type PageFiles, readPage, startServer } from './server.js'
 import { Watch } from './watch.js'
 
 /** A page that shows a stream. */
@@ -70,16 +71,35 @@ export async function monitorOf(
   const watch = new Watch(board, { ...source, stream })
   const token = isLoopback(host) ? undefined : randomBytes(24).toString('base64url')
   const { readers } = watch
-  const server = await startServer({ host, port, token, files, readers }).catch(error => {
+  const answers = answersOf(watch)
+  const server = await startServer({ host, port, token, files, readers, answers }).catch(error => {
     watch.stop()
     throw error
   })
   return {
     // The token is in the fragment, which a browser does not send to any server.
-    url: `${urlOf(host, server.port)}/${token === undefined ? '' : `#token=${token}`}`,
+    url: `${server.url}/${token === undefined ? '' : `#token=${token}`}`,
     async close() {
       await server.close()
       watch.stop()
     },
   }
+}
+
+/** The longest name of a feed that is looked for. */
+const MAX_NAME = 80
+
+/** The answers of the server about ranges. */
+function answersOf(watch: Watch): Answers {
+  const rangeOf = (query: URLSearchParams): RangeName => {
+    const range = query.get('range') ?? '5m'
+    if (!Object.hasOwn(ranges, range))
+      throw new ValidationError(`range must be one of ${Object.keys(ranges).join(', ')}`)
+    return range as RangeName
+  }
+  const answers: Answers = {
+    '/rate': query => watch.rate(rangeOf(query)),
+    '/feed': query => watch.feed((query.get('feed') ?? '').slice(0, MAX_NAME), rangeOf(query)),
+  }
+  return Object.assign(Object.create(null), answers) as Answers
 }

@@ -1,8 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { isIP } from 'node:net'
-import { listen } from '../http.js'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, isIP } from 'node:net'
+import { isStreamsError, ValidationError } from 'sluice/core'
+import { codeOf } from 'sluice/internal'
 import type { Readers } from './readers.js'
 
 /** The most connections at a time, including connections that read nothing. */
@@ -44,20 +45,28 @@ interface ServerOptions {
   readonly token: string | undefined
   readonly files: PageFiles
   readonly readers: Readers
+  readonly answers?: Answers
 }
+
+/**
+ * What the server answers besides the page and its events, by path, as JSON. An answer throws a
+ * ValidationError for a wrong query, and is undefined if there is nothing.
+ */
+export type Answers = Readonly<Record<string, (query: URLSearchParams) => object | undefined>>
 
 /** Serves the page, and its data as server-sent events. */
 export async function startServer(
   options: ServerOptions,
-): Promise<{ readonly port: number; close(): Promise<void> }> {
+): Promise<{ readonly port: number; readonly url: string; close(): Promise<void> }> {
   const { host, port, readers } = options
   const server = createServer({ maxHeaderSize: 8192 }, (request, response) =>
     answer(request, response, options),
   )
   server.maxConnections = MAX_CONNECTIONS
-  const failure = `--port ${port} of ${host} can’t be listened on`
+  const listening = await listen(server, host, port)
   return {
-    port: await listen(server, host, port, failure),
+    port: listening,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
     close() {
       const isClosed = new Promise<void>(resolve => server.close(() => resolve()))
       readers.close()
@@ -69,15 +78,36 @@ export async function startServer(
   }
 }
 
+/** The reasons why a server can't listen, in words, by error code. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'it is in use',
+  EACCES: 'that needs more rights',
+}
+
+/** Makes a server listen, and resolves with its port. */
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', cause => {
+      const code = codeOf(cause)
+      const why = reasons[code] ?? code
+      const message = `--port ${port} of ${host} can’t be listened on: ${why}`
+      reject(new ValidationError(message, { cause }))
+    })
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
 function answer(request: IncomingMessage, response: ServerResponse, options: ServerOptions): void {
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
-  const path = (request.url ?? '/').replace(/\?.*/s, '')
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+  const read = options.answers?.[path]
   const file = options.files[path]
   const refusal = findRefusal(request, path, options)
   if (refusal !== undefined) refuse(response, ...refusal)
   else if (file !== undefined) sendFile(response, file)
   else if (path === '/health') response.end('ok\n')
   else if (request.method === 'HEAD') response.end()
+  else if (read !== undefined) sendAnswer(response, () => read(new URLSearchParams(query)))
   else if (!options.readers.add(response)) refuse(response, 503, 'too many pages are open')
 }
 
@@ -85,12 +115,12 @@ function answer(request: IncomingMessage, response: ServerResponse, options: Ser
 function findRefusal(
   request: IncomingMessage,
   path: string,
-  { host, token, files }: ServerOptions,
+  { host, token, files, answers = {} }: ServerOptions,
 ): readonly [number, string] | undefined {
   if (!isOurs(request, host)) return [421, 'this server has another name']
   if (!['GET', 'HEAD'].includes(request.method ?? '')) return [405, 'only GET is answered']
   if (path === '/health' || files[path] !== undefined) return undefined
-  if (path !== '/events') return [404, 'there is no such page']
+  if (path !== '/events' && answers[path] === undefined) return [404, 'there is no such page']
   if (isForeign(request)) return [403, 'a page of another origin may not read']
   const { authorization = '' } = request.headers
   if (token === undefined || isSameText(authorization, `Bearer ${token}`)) return undefined
@@ -101,6 +131,18 @@ function sendFile(response: ServerResponse, { type, body }: PageFile): void {
   response.setHeader('Content-Type', type)
   response.setHeader('Content-Length', body.byteLength)
   response.end(body)
+}
+
+function sendAnswer(response: ServerResponse, read: () => object | undefined): void {
+  try {
+    const body = read()
+    response.setHeader('Content-Type', 'application/json')
+    if (body === undefined) refuse(response, 404, 'there is no such feed')
+    else response.end(JSON.stringify(body))
+  } catch (error) {
+    if (!isStreamsError(error, 'VALIDATION')) throw error
+    refuse(response, 400, error.message)
+  }
 }
 
 function refuse(response: ServerResponse, status: number, why: string): void {

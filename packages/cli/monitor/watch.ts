@@ -2,13 +2,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Client, Feed, Status, Stream } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given } from '../command.js'
-import { tellEvents } from '../stream/events.js'
+import { joinOrigins, tellEvents } from '../stream/events.js'
 import { type Board, Journal } from './board.js'
 import { FeedTable } from './feed-table.js'
 import type { Ages, PluginCounts } from './measured-client.js'
-import type { FeedState, Load, OriginRow } from './messages.js'
+import type { FeedDetails, FeedState, Load, OriginRow, RateDetails } from './messages.js'
 import { Readers } from './readers.js'
-import { RECENT, verdictOf } from './verdict.js'
+import { type RangeName, Series } from './series.js'
+import { isUp, RECENT, type RecentEvents, verdictOf } from './verdict.js'
 
 /** Milliseconds from one sample to the next. */
 const SAMPLE_INTERVAL = 2000
@@ -45,6 +46,10 @@ export class Watch {
   readonly #feeds: FeedTable
   readonly #journal: Journal
   readonly #reconnects = new Map<string, number>()
+  /** Since when an origin has missed a connection that was open. */
+  readonly #away = new Map<string, number>()
+  readonly #startedAt = Date.now()
+  readonly #rates = new Series()
   readonly #gaps = new Recent()
   readonly #conflicts = new Recent()
   readonly #meter = new LoadMeter()
@@ -54,8 +59,10 @@ export class Watch {
   #samples = 0
   #sampled = { accepted: 0, at: performance.now() }
   #wasOpen = false
-  #isBehind = false
-  #ended: string | undefined
+  #behindSince: number | undefined
+  #ended: { readonly why: string; readonly at: number } | undefined
+  /** Milliseconds by which this machine's clock is behind the present. */
+  #clockOffset = 0
 
   constructor(board: Board, watched: Watched) {
     this.#board = board
@@ -73,23 +80,46 @@ export class Watch {
     this.#meter.stop()
   }
 
+  /** The reports per second of a range. */
+  rate(range: RangeName): RateDetails {
+    return { range, rates: this.#rates.read(range, Date.now()) }
+  }
+
+  /** A feed in a range; undefined if there is no such feed. */
+  feed(feed: string, range: RangeName): FeedDetails | undefined {
+    return this.#feeds.details(feed, range, Date.now())
+  }
+
   #listen(stream: Stream<DecodedReport>): void {
     const feeds = this.#feeds
-    stream.on('report', report => feeds.take(report, Date.now()))
-    stream.on('gap', ({ feedID }) => {
-      feeds.countGap(feedID)
-      this.#gaps.add()
+    stream.on('report', report => {
+      const now = Date.now()
+      feeds.take(report, now, now + this.#clockOffset)
     })
-    stream.on('conflict', () => this.#conflicts.add())
+    stream.on('gap', gap => {
+      feeds.addGap(gap, Date.now())
+      this.#gaps.add(feeds.nameOf(gap.feedID))
+    })
+    stream.on('conflict', ({ first, other }) => {
+      feeds.addConflict(first, other, Date.now())
+      const from = joinOrigins(first.origin, other.origin)
+      this.#conflicts.add(`${feeds.nameOf(first.feedID)}, from ${from}`)
+    })
+    stream.on('connection-lost', ({ origin }) => {
+      if (!this.#away.has(origin)) this.#away.set(origin, Date.now())
+    })
     stream.on('connection-restored', ({ origin }) => {
       this.#reconnects.set(origin, (this.#reconnects.get(origin) ?? 0) + 1)
+      const own = stream.getConnectionDetails().filter(each => each.origin === origin)
+      if (own.every(({ state }) => state === 'connected')) this.#away.delete(origin)
     })
     stream.on('status', status => {
       if (status.type === 'connected') this.#wasOpen = true
-      else if (status.type === 'behind') this.#isBehind = true
-      else if (status.type === 'caught-up') this.#isBehind = false
+      else if (status.type === 'behind') this.#behindSince ??= Date.now()
+      else if (status.type === 'caught-up') this.#behindSince = undefined
       const state = states[status.type]
-      if (state !== undefined && 'feedIDs' in status) feeds.setState(status.feedIDs, state)
+      if (state !== undefined && 'feedIDs' in status)
+        feeds.setState(status.feedIDs, state, Date.now())
     })
     tellEvents(stream, feeds.nameOf, ({ level, kind, text, error }) => {
       if (error !== undefined) this.#errors++
@@ -99,10 +129,10 @@ export class Watch {
     })
     stream.closed.then(
       () => {
-        this.#ended = 'it was closed'
+        this.#ended = { why: 'it was closed', at: Date.now() }
       },
       ({ message }: Error) => {
-        this.#ended = message
+        this.#ended = { why: message, at: Date.now() }
         this.#journal.add('bad', 'ended', message)
       },
     )
@@ -127,11 +157,11 @@ export class Watch {
     this.#writeStack()
     const condition = {
       ...{ states: this.#feeds.states(), origins },
-      recentGaps: this.#gaps.count(),
-      recentConflicts: this.#conflicts.count(),
+      ...given({ stale: this.#feeds.group('stale'), refused: this.#feeds.group('refused') }),
+      gaps: this.#gaps.read(),
+      conflicts: this.#conflicts.read(),
       wasOpen: this.#wasOpen,
-      isBehind: this.#isBehind,
-      ...given({ ended: this.#ended }),
+      ...given({ behindSince: this.#behindSince, ended: this.#ended }),
     }
     board.put('verdict', 0, verdictOf(condition))
   }
@@ -146,13 +176,19 @@ export class Watch {
       const open = own.filter(({ state }) => state === 'connected').length
       const host = own[0]?.host ?? new URL(origin).host
       const reason = own.find(({ state }) => state !== 'connected')?.lastError?.message
+      const awaySince = this.#away.get(origin) ?? this.#startedAt
+      // The last round trip of a lost connection says nothing of now.
+      const trip = open === 0 ? undefined : roundTripMs
+      const isWhole = isUp({ open, connections: own.length })
+      if (isWhole) this.#away.delete(origin)
       return {
         ...{ name: originID ?? host, host, status, open },
         connections: own.length,
-        ...given({ roundTripMs: roundTripMs && Math.round(roundTripMs * 10) / 10 }),
+        ...given({ roundTripMs: trip && Math.round(trip * 10) / 10 }),
+        ...given({ awaySince: isWhole ? undefined : awaySince }),
         ...{ received, first, outOfOrder },
         reconnects: this.#reconnects.get(origin) ?? 0,
-        ...given({ reason: reason?.slice(0, 200) }),
+        ...given({ reason: reason?.replace(/\n.*/s, '').slice(0, 200) }),
       }
     })
   }
@@ -169,11 +205,13 @@ export class Watch {
   }
 
   #sample(): void {
-    const { accepted } = this.#watched.stream.getMetrics()
+    const { accepted, clockOffsetMs } = this.#watched.stream.getMetrics()
+    this.#clockOffset = clockOffsetMs
     const at = performance.now()
     const before = this.#sampled
     this.#sampled = { accepted, at }
     this.#rate = Math.round(((accepted - before.accepted) / (at - before.at)) * 10_000) / 10
+    this.#rates.add(this.#rate, Date.now())
     const row = { at: Date.now(), rate: this.#rate, prices: this.#feeds.prices() }
     this.#board.put('samples', ++this.#samples, row)
     this.#board.remove('samples', this.#samples - SAMPLES)
@@ -184,19 +222,22 @@ export class Watch {
 /** Counts all events, and the events that are recent enough for the verdict. */
 class Recent {
   readonly #times: number[] = []
+  #last = ''
   total = 0
 
-  add(): void {
+  /** Adds an event. `text` says what it concerns. */
+  add(text: string): void {
     this.total++
+    this.#last = text
     this.#times.push(Date.now())
     // A higher count would not change the level of the verdict.
     if (this.#times.length > 1000) this.#times.shift()
   }
 
-  count(): number {
+  read(): RecentEvents {
     const times = this.#times
     while (times.length > 0 && (times[0] as number) < Date.now() - RECENT) times.shift()
-    return times.length
+    return { count: times.length, since: times[0], last: this.#last }
   }
 }
 

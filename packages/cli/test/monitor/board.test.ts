@@ -2,9 +2,11 @@ import { describe, expect, test } from '@jest/globals'
 import { knownFeeds, type Report } from 'sluice'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { Board, Journal } from '../../monitor/board.js'
+import { FeedRecord } from '../../monitor/feed-record.js'
 import { digitsFor, FeedTable } from '../../monitor/feed-table.js'
 import { Ages, countPlugins } from '../../monitor/measured-client.js'
 import type { FeedState, Message, OriginRow } from '../../monitor/messages.js'
+import { Series } from '../../monitor/series.js'
 import { type Condition, verdictOf } from '../../monitor/verdict.js'
 
 const read = (text: string): Message => JSON.parse(text)
@@ -48,6 +50,22 @@ describe('the journal', () => {
     expect(read(board.since(0, 0)).events?.at(-1)).toMatchObject({ times: 1, at: now })
   })
 
+  test('has its events by their times, an event that repeats among the newest', () => {
+    const board = new Board()
+    let now = 0
+    const journal = new Journal(board, () => now)
+    for (const text of ['one', 'other', 'one', 'third', 'other']) {
+      now += 1000
+      journal.add('bad', 'gap', text)
+    }
+    const events = read(board.since(0, 0)).events?.map(({ at, text, times }) => [at, text, times])
+    expect(events).toEqual([
+      [3000, 'one', 2],
+      [4000, 'third', 1],
+      [5000, 'other', 2],
+    ])
+  })
+
   test('shortens texts of the network, and replaces what is no character', () => {
     const board = new Board()
     new Journal(board, Date.now).add('bad', 'error', `\u001b[31m\u202e${'x'.repeat(100_000)}`)
@@ -61,8 +79,8 @@ test('ages are those of a minute: counts of bars, the median and the 99th of a h
   expect(ages.read(0)).toEqual({ bounds: expect.anything(), counts: Array(13).fill(0) })
   ages.add(999_999, 0)
   for (let age = 1; age <= 100; age++) ages.add(age, 60_001)
-  const { bounds, counts, p50, p99 } = ages.read(60_001)
-  expect([p50, p99]).toEqual([50, 99])
+  const { bounds, counts, p50, p95, p99 } = ages.read(60_001)
+  expect([p50, p95, p99]).toEqual([50, 95, 99])
   expect(counts.reduce((sum, count) => sum + count)).toBe(100)
   expect(bounds.map((bound, bar) => [bound, counts[bar]]).slice(0, 6)).toEqual([
     [5, 5],
@@ -117,16 +135,10 @@ describe('the table of feeds', () => {
   })
 })
 
-const origin = (open: number, connections = 1): OriginRow => ({
-  name: '001',
-  host: 'host',
-  status: open === connections ? 'connected' : 'reconnecting',
-  open,
-  connections,
-  received: 0,
-  first: 0,
-  outOfOrder: 0,
-  reconnects: 0,
+const origin = (open: number, connections = 1, name = '001'): OriginRow => ({
+  ...{ name, host: 'host:443', status: open === connections ? 'connected' : 'reconnecting' },
+  ...{ open, connections, received: 0, first: 0, outOfOrder: 0, reconnects: 0 },
+  ...(open === connections ? {} : { awaySince: 7000, reason: 'it was closed' }),
 })
 const feeds = (states: Partial<Record<FeedState, number>>) => ({
   live: 0,
@@ -135,75 +147,206 @@ const feeds = (states: Partial<Record<FeedState, number>>) => ({
   refused: 0,
   ...states,
 })
+const none = { count: 0, since: undefined, last: '' }
 const well: Condition = {
   states: feeds({ live: 500 }),
   origins: [origin(1), origin(1)],
-  recentGaps: 0,
-  recentConflicts: 0,
+  gaps: none,
+  conflicts: none,
   wasOpen: true,
-  isBehind: false,
 }
 
 describe('the verdict', () => {
-  test.each<[Partial<Condition>, string, string, string]>([
-    [{}, 'ok', 'All is well', '500 feeds, all live · 2 of 2 origins · no gaps'],
+  const away = '7000 origin 001 at host:443 is away: it was closed'
+
+  test.each<[Partial<Condition>, string, string, string, readonly string[]]>([
+    [{}, 'ok', 'All is well', '500 feeds, all live · 2 of 2 origins · no gaps', []],
     [
-      { states: feeds({ live: 498, stale: 2 }) },
+      {
+        states: feeds({ live: 498, stale: 2 }),
+        stale: { names: ['A/USD', 'B/USD'], since: 5 },
+      },
       'degraded',
       'Needs attention',
       '498 of 500 feeds live, 2 stale · 2 of 2 origins · no gaps',
+      ['5 no report of A/USD, B/USD'],
     ],
     [
       { origins: [origin(1), origin(0)] },
       'degraded',
       'Needs attention',
       '500 feeds, all live · 1 of 2 origins · no gaps',
+      [away],
     ],
     [
-      { origins: [origin(5, 5), origin(4, 5)] },
+      { origins: [origin(5, 5), origin(4, 5, 'host:443')] },
       'degraded',
       'Needs attention',
       '500 feeds, all live · 1 of 2 origins · no gaps',
+      ['7000 host:443 has 4 of 5 connections: it was closed'],
     ],
     [
-      { recentGaps: 1, recentConflicts: 2 },
+      {
+        gaps: { count: 1, since: 8, last: 'A/USD' },
+        conflicts: { count: 2, since: 9, last: 'B/USD, from origin 001 and origin 002' },
+      },
       'degraded',
       'Needs attention',
       '500 feeds, all live · 2 of 2 origins · 1 gap in 5 minutes · 2 conflicts in 5 minutes',
+      [
+        '9 2 conflicts, the last: B/USD, from origin 001 and origin 002',
+        '8 1 gap, the last: A/USD',
+      ],
     ],
     [
-      { states: feeds({ live: 1, refused: 1 }) },
+      {
+        states: feeds({ live: 1, refused: 5 }),
+        refused: { names: ['A', 'B', 'C', 'D', 'E'], since: 6 },
+      },
       'degraded',
       'Needs attention',
-      '1 of 2 feeds live, 1 refused · 2 of 2 origins · no gaps',
+      '1 of 6 feeds live, 5 refused · 2 of 2 origins · no gaps',
+      ['6 A, B, C and 2 more may not be read'],
+    ],
+    [
+      { behindSince: 4 },
+      'degraded',
+      'Needs attention',
+      '500 feeds, all live · 2 of 2 origins · no gaps · verification is behind',
+      ['4 reports wait too long to be verified'],
     ],
     [
       { origins: [origin(0)] },
       'down',
       'No connection to the service',
       '500 feeds, all live · 0 of 1 origin · no gaps',
+      [away],
     ],
     [
       { origins: [origin(0)], wasOpen: false, states: feeds({ waiting: 1 }) },
       'starting',
       'Connecting',
       '0 of 1 feed live, 1 waiting · 0 of 1 origin · no gaps',
+      [away],
     ],
     [
       { states: feeds({ live: 1, waiting: 1 }) },
       'starting',
       'Waiting for first reports',
       '1 of 2 feeds live, 1 waiting · 2 of 2 origins · no gaps',
+      [],
     ],
     [
-      { ended: 'unauthorised' },
+      { ended: { why: 'unauthorised', at: 3 } },
       'down',
       'The stream has ended: unauthorised',
       '500 feeds, all live · 2 of 2 origins · no gaps',
+      ['3 the stream has ended: unauthorised'],
     ],
-  ])('of %j is %s', (change, level, headline, facts) => {
+  ])('of %j is %s', (change, level, headline, facts, needs) => {
     const verdict = verdictOf({ ...well, ...change })
-    expect({ ...verdict, facts: verdict.facts.join(' · ') }).toEqual({ level, headline, facts })
+    expect({
+      ...verdict,
+      facts: verdict.facts.join(' · '),
+      needs: verdict.needs.map(({ text, since }) => `${since} ${text}`),
+    }).toEqual({ level, headline, facts, needs })
+  })
+
+  test('lists eight needs at most, and counts the others', () => {
+    const origins = Array.from({ length: 12 }, (_, index) => origin(0, 1, String(index)))
+    const { needs } = verdictOf({ ...well, origins })
+    expect(needs).toHaveLength(8)
+    expect(needs[7]).toEqual({ text: '5 more need attention', since: 7000 })
+  })
+})
+
+describe('a series', () => {
+  const known = (values: readonly (number | null)[]) => values.filter(value => value !== null)
+  const hour = 3_600_000
+
+  test('keeps the least and the greatest value of each bucket, in every range', () => {
+    const series = new Series()
+    const start = 1_800_000_000_000
+    for (let second = 0; second < 6 * 3600; second++)
+      series.add(second === 9000 ? 1e6 : second === 15_000 ? -1e6 : 50, start + second * 1000)
+    const { low, high, mean, from, widthMs } = series.read('6h', start + 6 * hour - 1)
+    expect([low.length, from, widthMs]).toEqual([120, start, 180_000])
+    expect([Math.max(...known(high)), Math.min(...known(low))]).toEqual([1e6, -1e6])
+    expect(high.indexOf(1e6)).toBe(50)
+    expect(mean[0]).toBe(50)
+    expect(known(series.read('5m', start + 6 * hour - 1).high)).toEqual(Array(120).fill(50))
+  })
+
+  test('forgets what is older than its range, and leaves empty what got nothing', () => {
+    const series = new Series()
+    series.add(1, 0)
+    series.add(2, 299_000)
+    expect(known(series.read('5m', 299_999).mean)).toEqual([1, 2])
+    expect(known(series.read('5m', 302_500).mean)).toEqual([2])
+    series.add(3, 10 * hour)
+    expect(known(series.read('6h', 10 * hour).mean)).toEqual([3])
+    // Behind its range, and behind its newest bucket.
+    series.add(4, 0)
+    series.add(5, 10 * hour - 10_000)
+    expect(known(series.read('5m', 10 * hour).mean)).toEqual([5, 3])
+    expect(known(series.read('5m', 20 * hour).mean)).toEqual([])
+  })
+
+  test('marks each bucket of a span', () => {
+    const series = new Series()
+    series.addSpan(1, 10_000, 20_000)
+    series.addSpan(1, -100 * hour, -99 * hour)
+    expect(known(series.read('5m', 299_999).mean)).toHaveLength(5)
+    expect(known(series.read('6h', 299_999).mean)).toHaveLength(1)
+  })
+})
+
+describe('the record of a feed', () => {
+  const feedID = knownFeeds.mainnet['ETH/USD'].feedID
+  const reportOf = (observationsTimestamp: number) =>
+    ({ feedID, observationsTimestamp, origin: 'wss://host#001', source: 'live' }) as never
+  const e18 = 10n ** 18n
+
+  test('has exact prices, the spread, and the change of each range', () => {
+    const record = new FeedRecord(18)
+    const start = 1_800_000_000
+    const take = (second: number, price: bigint, bid?: bigint, ask?: bigint) => {
+      const at = (start + second) * 1000
+      const quote = bid === undefined || ask === undefined ? { price } : { price, bid, ask }
+      record.take(reportOf(start + second), quote, at + 250, at + 250)
+    }
+    take(0, 100n * e18)
+    take(3600, 200n * e18)
+    take(3605, 150n * e18 + 1n, 150n * e18 - 1n, 150n * e18 + 3n)
+    const { quote, changes, reports, ages } = record.read('5m', (start + 3606) * 1000)
+    expect(quote).toEqual({
+      price: '150.000000000000000001',
+      bid: '149.999999999999999999',
+      ask: '150.000000000000000003',
+      spread: '0.000000000000000004',
+      spreadBps: 0,
+    })
+    const fresh = { since: (start + 3600) * 1000, by: '-49.999999999999999999', bps: -2500 }
+    expect(changes).toEqual([
+      { range: '5m', ...fresh },
+      { range: '15m', ...fresh },
+      { range: '1h', ...fresh },
+      { range: '6h', since: start * 1000, by: '50.000000000000000001', bps: 5000 },
+    ])
+    expect(reports.map(({ price }) => price)).toEqual(['150.000000000000000001', '200', '100'])
+    expect(ages.high.filter(age => age !== null)).toEqual([250, 250])
+  })
+
+  test('does not grow with its reports, and a report of the future changes no price', () => {
+    const record = new FeedRecord(18)
+    for (let second = 0; second < 1000; second++) {
+      const now = 1_800_000_000_000 + second * 1000
+      record.take(reportOf(1_800_000_000 + second), { price: e18 }, now, now)
+      record.addGap({ feedID, from: 1, to: 2, cause: 'upstream' }, now)
+    }
+    record.take(reportOf(1_900_000_000), { price: 9n * e18 }, 1_800_001_000_000, 1_800_001_000_000)
+    const { quote, reports, gaps } = record.read('1h', 1_800_001_000_000)
+    expect([quote?.price, reports.length, gaps.length]).toEqual(['1', 20, 20])
   })
 })
 

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
@@ -7,6 +8,7 @@ import { startCommand } from '@sluice/test-support/command.js'
 import { until } from '@sluice/test-support/waiting.js'
 import type { Section } from '../../monitor/board.js'
 import { measurePreset } from '../../monitor/measured-client.js'
+import type { FeedDetails, Message, OriginRow, RateDetails } from '../../monitor/messages.js'
 import { monitorOf } from '../../monitor/monitor.js'
 import { runHere } from '../support/cli.js'
 import { follow } from '../support/monitor/follow.js'
@@ -45,7 +47,21 @@ async function start(options: DataEngineOptions = {}, isVerified = false) {
     await until(matches).catch(() => undefined)
     expect(reader.latest(section, index)).toMatchObject(expected)
   }
-  return { engine, stream, reader, shows }
+  /** What the monitor answers to a path. */
+  async function ask(path: string): Promise<{ readonly status: number; readonly body: unknown }> {
+    const response = await fetch(new URL(path, monitor.url))
+    const text = await response.text()
+    return { status: response.status, body: response.ok ? JSON.parse(text) : text }
+  }
+  return { engine, stream, reader, shows, ask }
+}
+
+/** The latest row of each origin, by its name. */
+function originsOf(messages: readonly Message[]): readonly OriginRow[] {
+  const rows = messages.flatMap(({ origins = [] }) => origins)
+  return [...new Map(rows.map(row => [row.name, row])).values()].sort((one, other) =>
+    one.name.localeCompare(other.name),
+  )
 }
 
 /** Whether a row has these values. */
@@ -100,19 +116,39 @@ describe('a monitor', () => {
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
     for (const feedID of engine.feeds) engine.publish(feedID)
-    await shows('verdict', { level: 'ok' })
+    await shows('verdict', { level: 'ok', needs: [] })
+    await until(() => originsOf(reader.messages).every(row => row.roundTripMs !== undefined))
     const [first, second] = engine.origins
     second?.forge('value')
     engine.publish(fine)
     await shows('totals', { conflicts: 1 })
+    const fromBoth = /^fine: two different reports of .+, from origin 00[12] and origin 00[12]$/
+    await shows('events', { kind: 'conflict', text: expect.stringMatching(fromBoth) })
     second?.forge(undefined)
     engine.send('no report', fine)
     await shows('totals', { errors: 2 })
+    const errors = reader.messages
+      .flatMap(({ events = [] }) => events)
+      .filter(({ kind }) => kind === 'error')
+      .map(({ text }) => text.replace(/ of \d+ bytes/, ''))
+    expect(errors.sort()).toEqual(
+      ['001', '002'].map(id => `origin ${id}: a message is rejected: it is not JSON in UTF-8`),
+    )
+    const before = Date.now()
     await first?.kill()
     await shows('verdict', {
       level: 'degraded',
       facts: ['2 feeds, all live', '1 of 2 origins', 'no gaps', '1 conflict in 5 minutes'],
     })
+    const [need] = reader.latest('verdict')?.needs ?? []
+    expect(need?.text).toMatch(
+      /^origin 001 at 127\.0\.0\.1:\d+ is away: connection to .* was closed/,
+    )
+    expect(need?.since).toBeGreaterThanOrEqual(before)
+    expect(need?.since).toBeLessThanOrEqual(Date.now())
+    const [lost] = originsOf(reader.messages)
+    expect(lost).toMatchObject({ name: '001', awaySince: need?.since })
+    expect(lost).not.toHaveProperty('roundTripMs')
     const kinds = new Set(
       reader.messages.flatMap(({ events = [] }) => events.map(({ kind }) => kind)),
     )
@@ -120,6 +156,7 @@ describe('a monitor', () => {
     await first?.restart()
     await until(() => stream.getMetrics().activeConnections === 2)
     await shows('verdict', { facts: expect.arrayContaining(['2 of 2 origins']) })
+    for (const origin of originsOf(reader.messages)) expect(origin).not.toHaveProperty('awaySince')
   })
 
   test('shows what verify has stopped', async () => {
@@ -130,7 +167,7 @@ describe('a monitor', () => {
     engine.publish(fine, {}, { forged: 'signature', stored: false })
     await shows('stack', { name: 'verify', reports: { in: 2, out: 1 } }, 4)
     await shows('feeds', { state: 'waiting', reports: 0 }, 1)
-    await shows('events', { kind: 'error', text: expect.stringContaining('fine') })
+    await shows('events', { kind: 'error', text: expect.stringMatching(/^origin 001: .*fine/) })
   })
 
   test('shows a feed that may not be read as refused, and one that is quiet as stale', async () => {
@@ -145,6 +182,52 @@ describe('a monitor', () => {
     stream.emit('status', { type: 'fresh', feedIDs: [eth] })
     await shows('feeds', { state: 'live' }, 0)
   })
+})
+
+describe('the details of a monitor', () => {
+  test('are the rates, and a feed with its prices, gaps and conflicts, by its id or its name', async () => {
+    const { engine, stream, reader, shows, ask } = await start({ origins: 2, history: 1 })
+    await stream.connect()
+    await until(() => stream.getMetrics().activeConnections === 2)
+    const [, second] = engine.origins
+    for (const price of [1n, 5n, 2n]) engine.publish(fine, { price: price * 10n ** 18n + 1n })
+    await pause(50)
+    engine.publish(fine, {}, { streamed: false, stored: false })
+    await pause(50)
+    engine.publish(fine, { price: 3n * 10n ** 18n })
+    await until(() => stream.getMetrics().gaps === 1, 30_000)
+    second?.forge('value')
+    engine.publish(fine, { price: 4n * 10n ** 18n, bid: 3n * 10n ** 18n, ask: 5n * 10n ** 18n })
+    await shows('totals', { gaps: 1, conflicts: 1 })
+    const { status, body } = await ask('/feed?feed=FINE&range=15m')
+    expect(status).toBe(200)
+    const details = body as FeedDetails
+    expect(details).toMatchObject({
+      ...{ range: '15m', name: { feedID: fine, name: 'fine' }, row: { gaps: 1, state: 'live' } },
+      quote: { price: '4', bid: '3', ask: '5', spread: '2', spreadBps: 5000 },
+      gaps: [{ cause: 'upstream' }],
+      conflicts: [{ first: { origin: 'origin 001' }, other: { origin: 'origin 002' } }],
+    })
+    expect(details.prices.widthMs).toBe(7500)
+    const known = (values: readonly (number | null)[]) => values.filter(value => value !== null)
+    expect(Math.max(...known(details.prices.high))).toBe(5)
+    expect(known(details.gapCourse.mean).length).toBeGreaterThan(0)
+    expect(details.reports.map(({ price }) => price)).toEqual(
+      expect.arrayContaining(['1.000000000000000001', '5.000000000000000001']),
+    )
+    expect(details.changes.map(({ range, by }) => [range, by])).toEqual(
+      ['5m', '15m', '1h', '6h'].map(range => [range, '2.999999999999999999']),
+    )
+    expect((await ask(`/feed?feed=${fine}`)).body).toMatchObject({ range: '5m' })
+    await until(() => reader.messages.some(({ samples }) => samples !== undefined))
+    const rates = (await ask('/rate?range=1h')).body as RateDetails
+    expect([rates.range, rates.rates.widthMs]).toEqual(['1h', 30_000])
+    expect(known(rates.rates.high)).toHaveLength(1)
+    expect(await ask('/feed?feed=other')).toMatchObject({ status: 404 })
+    expect(await ask('/feed?feed=__proto__')).toMatchObject({ status: 404 })
+    expect(await ask('/rate?range=2h')).toMatchObject({ status: 400 })
+    expect(await ask('/rate?range=toString')).toMatchObject({ status: 400 })
+  }, 60_000)
 })
 
 describe('sluice monitor', () => {

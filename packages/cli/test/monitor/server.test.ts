@@ -31,7 +31,8 @@ async function start({ host = '127.0.0.1', token, stallTimeout, refresh }: Setti
     }
   }
   const readers = new WatchedReaders(board, () => refresh?.(), stallTimeout)
-  const server = await startServer({ host, port: 0, token, files, readers })
+  const answers = { '/rate': () => ({ rate: 1 }) }
+  const server = await startServer({ host, port: 0, token, files, readers, answers })
   closers.push(() => server.close())
   return { board, readers, given, port: server.port }
 }
@@ -108,6 +109,7 @@ describe('the server of the monitor', () => {
   ])('answers to a page with %j: %i', async (headers, status) => {
     const { port } = await start()
     expect((await ask(port, '/events', headers)).status).toBe(status)
+    expect((await ask(port, '/rate', headers)).status).toBe(status)
   })
 
   test('answers to its own page', async () => {
@@ -130,6 +132,7 @@ describe('the server of the monitor', () => {
     const { status: actual, body } = await ask(port, '/events', headers)
     expect(actual).toBe(status)
     expect(body).not.toContain('secret')
+    expect((await ask(port, '/rate', headers)).status).toBe(actual)
     // It would stand in logs.
     expect((await ask(port, '/events?token=secret')).status).toBe(401)
   })

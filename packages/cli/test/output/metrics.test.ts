@@ -49,7 +49,10 @@ test('serves the metrics of a stream, and whether it is connected', async () => 
 test.each([
   ['nonsense', /--metrics.*must be a port, or a host and a port/],
   ['70000', /--metrics.*must be a port/],
-  ['203.0.113.1:9464', /^sluice: --metrics: port 9464 of 203\.0\.113\.1 can’t be listened on: this machine has no such address/],
+  [
+    '203.0.113.1:9464',
+    /^sluice: --metrics: port 9464 of 203\.0\.113\.1 can’t be listened on: this machine has no such address/,
+  ],
 ])('%s: ends with 2', async (place, message) => {
   const { code, err } = await runHere(['stream', feedID, '--metrics', place], { env })
   expect(err).toMatch(message)
