@@ -125,7 +125,7 @@ const readers = {
   servers: (text: string, { name }: Place): string => {
     if (!text.includes('@')) return text
     throw new ValidationError(
-      `${name} must have no user name, password or token, which others could see: give --creds`,
+      `${name} must have no user name, password or token, which others could see: set NATS_USER and NATS_PASSWORD, or give --creds`,
     )
   },
 }

@@ -4,6 +4,7 @@ import type { Client } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import { type AddCommand, defineCommand, given, needing } from '../command.js'
+import { readFeedList } from '../input/feeds.js'
 import { readFile } from '../input/files.js'
 import { type IO, say, stopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
@@ -11,13 +12,14 @@ import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js
 import { connectNats, logOptions } from '../service/nats.js'
 import {
   connect,
+  environmentOf,
   findService,
   readTLS,
   type ServiceOptions,
   serviceOptions,
 } from '../service/service.js'
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
-import { lookUpFeeds } from '../stream/look-up.js'
+import { lookUpAllFeeds, lookUpFeeds } from '../stream/look-up.js'
 
 /** A second in milliseconds. */
 const SECOND = 1000
@@ -37,7 +39,10 @@ export const addRelayCommand: AddCommand = defineCommand({
     ...logOptions,
     ...serviceOptions,
     ...metricsOptions,
-    feeds: { value: 'feeds', help: 'ids or names of the feeds to receive, separated by commas' },
+    feeds: {
+      value: 'feeds|@file|all',
+      help: 'ids or names of the feeds to receive, separated by commas; a file of them; or all that the service lists at the start',
+    },
     ...needing('feeds', {
       ...signerOptions,
       name: { is: 'logName', help: 'tells the cursors of this relay from those of others' },
@@ -137,7 +142,7 @@ export const addRelayCommand: AddCommand = defineCommand({
     )
     const { createRelay } = await import('@sluice/nats')
     const { createGateway } = await import('@sluice/nats/gateway')
-    const connection = await connectNats(options)
+    const connection = await connectNats(options, environmentOf(options, io))
     const ended = [stopped(io)]
     let relay: Relay | undefined
     let gateway: Gateway | undefined
@@ -242,7 +247,10 @@ async function openReceived(
 ): Promise<Received> {
   const service = findService(options, io)
   const signers = await findSigners(options)
-  const found = await lookUpFeeds([feeds], service, {}, {}, io)
+  const found =
+    feeds === 'all'
+      ? await lookUpAllFeeds(service, io)
+      : await lookUpFeeds(await readFeedList('--feeds', feeds), service, {}, {}, io)
   const config = {
     ...given({ verify: signers && { signers } }),
     haMode: options.ha,

@@ -1,9 +1,11 @@
 import { findFeed, type KnownFeed, knownFeeds } from 'sluice'
 import type { Feed, Rest } from 'sluice/client'
-import { adviseName, ValidationError } from 'sluice/core'
+import { adviseName, isStreamsError, ValidationError } from 'sluice/core'
+import { readTextFile } from 'sluice/internal'
 import { isFeedID, parseFeedID } from 'sluice/report'
 import { type IO, printable } from '../io.js'
 import type { Service } from '../service/service.js'
+import { fileError } from './files.js'
 
 /** The help text of an argument that takes one feed. */
 export const feedText = 'a feed: its id, or a name such as ETH/USD'
@@ -39,6 +41,32 @@ export async function findFeeds(
     found.set(feed.feedID, feed)
   }
   return [...found.values()]
+}
+
+/** The most bytes that a file of feeds may have: 14,000 ids. */
+const MAX_FILE_BYTES = 1_048_576
+
+/**
+ * The ids and names of an option. `@FILE` stands for those of a file: on lines of their own or
+ * separated by commas, with comments from `#` to the end of a line.
+ */
+export async function readFeedList(option: string, given: string): Promise<readonly string[]> {
+  if (!given.startsWith('@')) return [given]
+  const path = given.slice(1)
+  const text = await readTextFile(
+    path,
+    MAX_FILE_BYTES,
+    rule => new ValidationError(`${option}: ${path} ${rule}`),
+  ).catch(thrown => {
+    throw isStreamsError(thrown) ? thrown : fileError(option, path, thrown)
+  })
+  const feeds = text
+    .split('\n')
+    .flatMap(line => line.replace(/#.*/, '').split(','))
+    .map(each => each.trim())
+    .filter(each => each !== '')
+  if (feeds.length === 0) throw new ValidationError(`${option}: ${path} has no feed`)
+  return feeds
 }
 
 /** Finds the feed of an argument. Throws if the argument holds several feeds. */

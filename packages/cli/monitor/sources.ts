@@ -5,7 +5,13 @@ import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
 import { connectNats, type LogOptions } from '../service/nats.js'
-import { configOf, findService, type Service, type ServiceOptions } from '../service/service.js'
+import {
+  configOf,
+  environmentOf,
+  findService,
+  type Service,
+  type ServiceOptions,
+} from '../service/service.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
 import { feedLister, hostOf, keepAsking } from '../stream/look-up.js'
 import { type MeasuredClient, measureClient, measurePreset } from './measured-client.js'
@@ -69,7 +75,7 @@ interface Opened extends MeasuredClient, Pick<Source, 'name' | 'wire'>, Pick<Ser
 function open(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
   if (options.demo) return openDemo(verify)
   const { nats } = options
-  if (nats !== undefined) return openLog({ ...options, nats }, verify)
+  if (nats !== undefined) return openLog({ ...options, nats }, environmentOf(options, io), verify)
   return openService(options, verify, io)
 }
 
@@ -98,10 +104,10 @@ async function openDemo(verify: Verify): Promise<Opened> {
   }
 }
 
-async function openLog(options: LogOptions, verify: Verify): Promise<Opened> {
+async function openLog(options: LogOptions, env: IO['env'], verify: Verify): Promise<Opened> {
   const { stream, prefix } = options
   const { natsWire, workerPreset } = await import('@sluice/nats')
-  const connection = await connectNats(options)
+  const connection = await connectNats(options, env)
   const wire = natsWire(connection, given({ stream, prefix }))
   return {
     ...measureClient(wire, workerPreset(verify)),

@@ -1,13 +1,19 @@
-import type { NatsConnection } from '@nats-io/transport-node'
+import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
 import { RelayLogError } from '@sluice/nats'
+import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
-import { given, inGroup, type Values } from '../command.js'
+import { inGroup, type Values } from '../command.js'
 import { loadPackage, readFile } from '../input/files.js'
+import type { IO } from '../io.js'
 import { readTLS } from './service.js'
 
 const natsOptions = {
   nats: { is: 'servers', help: 'the servers of NATS, separated by commas', required: true },
-  creds: { is: 'file', help: 'the credentials of NATS', needs: ['nats'] },
+  creds: {
+    is: 'file',
+    help: 'the credentials of NATS; in place of NATS_USER and NATS_PASSWORD, or NATS_NKEY_SEED, of the environment',
+    needs: ['nats'],
+  },
   natsCa: {
     is: 'file',
     help: 'TLS to NATS: trust only the authorities of this file, in PEM',
@@ -26,29 +32,91 @@ const natsOptions = {
 export const logOptions: typeof natsOptions = inGroup('The log of a relay', natsOptions)
 export type LogOptions = Values<typeof logOptions>
 
-/** Connects to NATS. A lost connection is retried without limit, unless `reconnect` is false. */
+/** The user of a connection to NATS. */
+interface User {
+  readonly settings: ConnectionOptions
+  /** What the user is read from, for messages. */
+  readonly from: string
+}
+
+/**
+ * Connects to NATS, as the user of `--creds` or of the environment. A lost connection is retried
+ * without limit, unless `reconnect` is false.
+ */
 export async function connectNats(
-  { nats, creds, natsCa, natsCert, natsKey }: LogOptions,
+  options: LogOptions,
+  env: IO['env'],
   reconnect = true,
 ): Promise<NatsConnection> {
-  const { connect, credsAuthenticator } = await loadPackage(
+  const { nats, natsCa, natsCert, natsKey } = options
+  const library = await loadPackage(
     '--nats',
     '@nats-io/transport-node @nats-io/jetstream @nats-io/kv',
     () => import('@nats-io/transport-node'),
   )
   const tls = readTLS({ ca: natsCa, cert: natsCert, key: natsKey }, '--nats-')
-  const authenticator =
-    creds === undefined ? undefined : credsAuthenticator(readFile('--creds', creds))
+  const user = findUser(options, env, library)
   try {
-    return await connect({
+    return await library.connect({
       servers: nats.split(',').map(server => server.trim()),
       ...(reconnect ? { maxReconnectAttempts: -1 } : { reconnect }),
-      ...given({ authenticator }),
+      ...user?.settings,
       // The types of NATS allow only strings, but Node.js accepts bytes too.
       ...(tls === undefined ? {} : { tls: tls as object }),
     })
   } catch (thrown) {
     const cause = foreignCause(thrown)
-    throw new RelayLogError(`no connection to NATS: ${cause.message}`, { cause, isRetryable: true })
+    const { message } = cause
+    const advice = thrown instanceof library.AuthorizationError ? `: check ${whereOf(user)}` : ''
+    throw new RelayLogError(`no connection to NATS: ${message}${advice}`, {
+      cause,
+      isRetryable: true,
+    })
   }
+}
+
+function whereOf(user: User | undefined): string {
+  return user?.from ?? 'whether --creds, NATS_USER or NATS_NKEY_SEED must be given'
+}
+
+/**
+ * Finds the user of `--creds` or of the environment; undefined if there is none. No option takes a
+ * password or a seed, because others can see the arguments of a process.
+ */
+function findUser(
+  { creds }: LogOptions,
+  env: IO['env'],
+  library: typeof import('@nats-io/transport-node'),
+): User | undefined {
+  // An empty variable is one that is not set, as in a compose file.
+  const [user, pass] = [env.NATS_USER || undefined, env.NATS_PASSWORD || undefined]
+  const seed = env.NATS_NKEY_SEED || undefined
+  const ways = [creds && '--creds', (user ?? pass) && 'NATS_USER', seed && 'NATS_NKEY_SEED']
+  const [one, other] = ways.filter(Boolean)
+  if (other !== undefined)
+    throw new ValidationError(`${one} and ${other} each name a user of NATS: give one of them`)
+  if (creds !== undefined) {
+    const authenticator = library.credsAuthenticator(readFile('--creds', creds))
+    return { settings: { authenticator }, from: '--creds' }
+  }
+  if (seed !== undefined) return { settings: readSeed(seed, library), from: 'NATS_NKEY_SEED' }
+  if (user === undefined && pass === undefined) return undefined
+  if (user === undefined || pass === undefined)
+    throw new ValidationError('NATS_USER and NATS_PASSWORD must both be set')
+  return { settings: { user, pass }, from: 'NATS_USER and NATS_PASSWORD' }
+}
+
+function readSeed(
+  seed: string,
+  { nkeys, nkeyAuthenticator }: typeof import('@nats-io/transport-node'),
+): ConnectionOptions {
+  const bytes = new TextEncoder().encode(seed.trim())
+  try {
+    // `U` begins the public key of a user.
+    if (nkeys.fromSeed(bytes).getPublicKey().startsWith('U'))
+      return { authenticator: nkeyAuthenticator(bytes) }
+  } catch {
+    // The error of the library could have a part of the seed.
+  }
+  throw new ValidationError('NATS_NKEY_SEED must be the seed of a user, which begins with SU')
 }

@@ -47,10 +47,7 @@ export interface Service {
  * secret.
  */
 export function findService(options: ServiceOptions, io: IO): Service {
-  if (options.envFile !== undefined)
-    for (const [name, value] of Object.entries(readEnvFile('--env-file', options.envFile)))
-      io.env[name] ??= value
-  const { env } = io
+  const env = environmentOf(options, io)
   const found = findContext(options.context, env)
   const { name = '', context = {} } = found ?? {}
   const contextEnv =
@@ -105,6 +102,17 @@ function checkIsLocal(endpoint: string, wsEndpoint = ''): void {
 function networkOf(url: string): NetworkName | undefined {
   const names = Object.keys(endpoints) as NetworkName[]
   return names.find(name => Object.values(endpoints[name]).some(each => url.startsWith(each)))
+}
+
+/**
+ * The environment, with the variables of `--env-file` added. A variable that is already set keeps
+ * its value.
+ */
+export function environmentOf({ envFile }: ServiceOptions, { env }: IO): IO['env'] {
+  if (envFile !== undefined)
+    for (const [name, value] of Object.entries(readEnvFile('--env-file', envFile)))
+      env[name] ??= value
+  return env
 }
 
 /** Reads the variables of a file, as `node --env-file` does. */

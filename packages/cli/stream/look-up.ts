@@ -1,6 +1,6 @@
 import type { Config } from 'sluice'
 import type { Feed, Rest } from 'sluice/client'
-import { isStreamsError, sleep } from 'sluice/core'
+import { isStreamsError, sleep, ValidationError } from 'sluice/core'
 import { Delays } from 'sluice/internal'
 import { findFeeds } from '../input/feeds.js'
 import { type IO, warn } from '../io.js'
@@ -30,6 +30,16 @@ export function lookUpFeeds(
 ): Promise<readonly Feed[]> {
   const client = feedLister(service, config)
   return keepAsking(() => findFeeds(given, client, service, io), hostOf(service), how, io)
+}
+
+/** Lists all feeds that a service has for the credentials, with the retries of `lookUpFeeds`. */
+export async function lookUpAllFeeds(service: Service, io: IO): Promise<readonly Feed[]> {
+  const { signal } = io
+  const list = (): Promise<readonly Feed[]> => feedLister(service, {}).listFeeds({ signal })
+  const found = await keepAsking(list, hostOf(service), {}, io)
+  if (found.length === 0)
+    throw new ValidationError(`${hostOf(service)} lists no feed for these credentials`)
+  return found
 }
 
 /**

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, nkeyAuthenticator, nkeys } from '@nats-io/transport-node'
 import type { DataEngine } from '@sluice/engine'
 import { queuePreset } from '@sluice/nats'
 import { startCommand } from '@sluice/test-support/command.js'
@@ -209,6 +210,115 @@ describe('sluice relay', () => {
     const { code, err } = await start(world, engine, ...feeds, '--create').ended
     expect(err).toMatch(/^sluice: no connection to NATS: .*\n$/)
     expect(code).toBe(4)
+  })
+
+  describe('at servers that ask who it is', () => {
+    const user = nkeys.createUser()
+    const seed = Buffer.from(user.getSeed()).toString()
+    const password = 'pass-of-the-relay'
+    const config = `authorization { users: [
+      { user: relay, password: "${password}" }
+      { nkey: ${user.getPublicKey()} }
+    ] }`
+
+    /** Runs a relay with these variables until it has stored a report, or has failed. */
+    async function run(variables: Record<string, string>, ...more: readonly string[]) {
+      const world = await startWorld({ config })
+      const engine = await world.engine()
+      const { servers } = world.servers
+      const env = { ...environmentOf(engine), ...variables }
+      const args = ['relay', '--nats', servers.join(), ...feeds, '--create', ...more]
+      const relay = startCommand(args, { env })
+      const code = await Promise.race([relay.ended.then(ran => ran.code), said(relay, 'relaying')])
+      if (code !== undefined) return relay.ended
+      engine.publish(feed(1))
+      const authenticator = nkeyAuthenticator(user.getSeed())
+      const connection = await connect({ servers, authenticator })
+      closers.push(() => connection.close())
+      const { streams } = await jetstreamManager(connection)
+      while ((await streams.info('SLUICE')).state.messages === 0) await pause(20)
+      relay.child.kill('SIGTERM')
+      return relay.ended
+    }
+    const said = ({ output }: ReturnType<typeof start>, text: string) =>
+      until(() => output.out.includes(text)).then(() => undefined)
+
+    test.each([
+      ['NATS_USER and NATS_PASSWORD', { NATS_USER: 'relay', NATS_PASSWORD: password }],
+      ['NATS_NKEY_SEED', { NATS_NKEY_SEED: seed, NATS_USER: '' }],
+    ])('is the user of %s', async (_name, variables) => {
+      expect(await run(variables as Record<string, string>)).toMatchObject({ code: 0, err: '' })
+    })
+
+    test('is the user of --env-file', async () => {
+      const file = join(folder(), 'nats.env')
+      writeFileSync(file, `NATS_USER=relay\nNATS_PASSWORD=${password}\n`)
+      expect(await run({}, '--env-file', file)).toMatchObject({ code: 0, err: '' })
+    })
+
+    test.each([
+      [{ NATS_USER: 'relay', NATS_PASSWORD: 'wrong-one' }, 4, /check NATS_USER and NATS_PASSWORD$/],
+      [{ NATS_NKEY_SEED: 'fresh' }, 4, /check NATS_NKEY_SEED$/],
+      [{}, 4, /check whether --creds, NATS_USER or NATS_NKEY_SEED must be given$/],
+      [{ NATS_USER: 'relay' }, 2, /^sluice: NATS_USER and NATS_PASSWORD must both be set$/],
+      [{ NATS_PASSWORD: 'wrong-one' }, 2, /^sluice: NATS_USER and NATS_PASSWORD must both be set$/],
+      [{ NATS_NKEY_SEED: 'wrong-one' }, 2, /^sluice: NATS_NKEY_SEED must be the seed of a user/],
+      [{ NATS_NKEY_SEED: 'account' }, 2, /^sluice: NATS_NKEY_SEED must be the seed of a user/],
+      [
+        { NATS_USER: 'relay', NATS_PASSWORD: 'wrong-one', NATS_NKEY_SEED: 'fresh' },
+        2,
+        /^sluice: NATS_USER and NATS_NKEY_SEED each name a user of NATS: give one of them$/,
+      ],
+    ] as const)('names the variables %j', async (given, expected, message) => {
+      const made: Readonly<Record<string, () => { getSeed(): Uint8Array }>> = {
+        fresh: nkeys.createUser,
+        account: nkeys.createAccount,
+      }
+      const variables = Object.entries(given as Record<string, string>).map(([name, value]) => {
+        const make = made[value]
+        return [name, make === undefined ? value : Buffer.from(make().getSeed()).toString()]
+      })
+      const { code, err } = await run(Object.fromEntries(variables))
+      expect(err.trim()).toMatch(message)
+      expect(code).toBe(expected)
+      expect(err).not.toMatch(/wrong-one|S[UA][A-Z2-7]{20}/)
+    })
+  })
+
+  test('takes the feeds of a file', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    const file = join(folder(), 'feeds.txt')
+    writeFileSync(file, `# the desk\n${feed(1)}, # the first\n\n${feed(2)}\r\n`)
+    const relay = start(world, engine, '--feeds', `@${file}`, '--no-ha', '--create')
+    await until(() => relay.output.out.includes('relaying 2 feeds'))
+    relay.child.kill('SIGTERM')
+    expect(await relay.ended).toMatchObject({ code: 0, err: '' })
+    const wrong: readonly (readonly [string, RegExp])[] = [
+      ['# none\n', /^sluice: --feeds: \S+ has no feed$/],
+      [`${feed(1)}\n0x12`, /feedID must be 0x and 64 hexadecimal digits/],
+      ['#'.repeat(1_048_577), /^sluice: --feeds: \S+ has more than 1048576 bytes$/],
+    ]
+    for (const [text, message] of wrong) {
+      writeFileSync(file, text)
+      const { code, err } = await start(world, engine, '--feeds', `@${file}`).ended
+      expect(err.trim()).toMatch(message)
+      expect(code).toBe(2)
+    }
+    const { code, err } = await start(world, engine, '--feeds', '@/nowhere').ended
+    expect([code, err]).toEqual([2, 'sluice: --feeds can’t be read from /nowhere: ENOENT\n'])
+  })
+
+  test('takes all feeds that the service lists, once it can be asked', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    await engine.stop()
+    const relay = start(world, engine, '--feeds', 'all', '--no-ha', '--create')
+    await until(() => relay.output.err !== '')
+    await engine.start()
+    await until(() => relay.output.out.includes(`relaying ${engine.feeds.length} feeds`))
+    relay.child.kill('SIGTERM')
+    expect((await relay.ended).code).toBe(0)
   })
 
   test('names the option that is wrong, in one line', async () => {

@@ -31,10 +31,10 @@ export const log: Check = {
   name: 'log',
   needs: ['packages'],
   exitCode: exitCodes.service,
-  async run({ subject: { log: place, feedIDs } }) {
+  async run({ subject: { log: place, feedIDs, env } }) {
     const options = place as LogOptions
     const { stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = options
-    const connection = await connectNats(options, false)
+    const connection = await connectNats(options, env, false)
     try {
       const found = await inspectLog({ connection, stream, prefix }, feedIDs, SOME)
       return [
