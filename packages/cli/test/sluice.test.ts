@@ -166,7 +166,7 @@ describe('an error of the arguments', () => {
   test.each([
     [
       ['enclave', '--key', 'x', `--caller-keys=${key}`],
-      /^sluice: unknown option '--caller-keys=…'\n$/,
+      /^sluice: unknown option '--caller-keys=…': --help lists all\n$/,
     ],
     [
       ['enclave', '--key', 'x', `--caller${key}`],

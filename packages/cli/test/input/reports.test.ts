@@ -59,7 +59,7 @@ test.each(Object.entries(inputs))(
 test('a report that is wrong does not keep those after it from being decoded', async () => {
   const input = `${one.fullReport.slice(0, -64)}\n${other.fullReport}\n`
   const { out, err, code } = await runHere(['decode', '-'], { input })
-  expect(out).toMatch(new RegExp(`^version +V\\d+\nfeedID +${other.feedID}\n`))
+  expect(out).toMatch(new RegExp(`^version +V\\d+\nfeedID +${other.feedID} \\(.*\\)\n`))
   expect(err).toMatch(/^sluice: fullReport of feed .*\n$/)
   expect(code).toBe(5)
 })
