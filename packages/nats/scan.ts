@@ -23,21 +23,29 @@ export interface ScanContext {
   readonly turn?: Turn | undefined
 }
 
-/** Runs a query when its turn has come. */
-export type Turn = <Answer>(query: () => Promise<Answer>) => Promise<Answer>
+/** Runs a query for messages when its turn has come. */
+export type Turn = <Answer extends readonly unknown[]>(
+  query: () => Promise<Answer>,
+) => Promise<Answer>
 
 /**
  * How many milliseconds before the newest message the search for the newest report begins. Reports
  * may be published out of order.
  */
 const NEWEST_MARGIN = 60_000
-/** How many messages one query to the log asks for at least. */
-const MIN_BATCH = 64
+/**
+ * How many messages the first query of a search asks for at least. A feed of one report per second
+ * has fewer before a time that is looked for (`CLOCK_MARGIN`). Each further query asks for twice as
+ * many.
+ */
+const MIN_BATCH = 16
 /**
  * How many messages one query to the log asks for at most. A search reads them while others wait,
  * so they must be few.
  */
-const MAX_BATCH = 256
+const MAX_BATCH = 64
+/** How many messages of a feed count as its first ones. */
+const HEAD_BATCH = 64
 /** Milliseconds that a server that is behind the others has to catch up. */
 const PATIENCE = 10_000
 /** Milliseconds after which a server that is behind is asked again. */
@@ -121,7 +129,7 @@ export class ReportSearch {
     const { feedID, start, limit, latest } = search
     const unit = unitOf(feedID)
     const candidates = new Candidates(limit)
-    const batch = Math.min(MAX_BATCH, Math.max(MIN_BATCH, limit + MIN_BATCH / 4))
+    let batch = Math.min(MAX_BATCH, MIN_BATCH + limit)
     const seq = this.#places.get(`${feedID}@${start}`)
     const since = new Date(Math.max(0, start * unit - CLOCK_MARGIN))
     const isBefore = seq === undefined && (await this.#isBefore(feedID, start))
@@ -155,6 +163,7 @@ export class ReportSearch {
         return page
       }
       if (next !== undefined) from = { seq: next }
+      batch = Math.min(MAX_BATCH, 2 * batch)
     }
   }
 
@@ -181,9 +190,9 @@ export class ReportSearch {
    */
   async #readHead(feedID: string, { turn }: ScanContext): Promise<Head | undefined> {
     const from = { start_time: new Date(0) }
-    const messages = await readBatch(this.#log, feedID, from, MIN_BATCH, { turn })
+    const messages = await readBatch(this.#log, feedID, from, HEAD_BATCH, { turn })
     const times = messages.flatMap(({ data }) => readFrame(data, feedID)?.validFromTimestamp ?? [])
-    if (messages.length < MIN_BATCH || times.length === 0) return undefined
+    if (messages.length < HEAD_BATCH || times.length === 0) return undefined
     const head = { validFrom: Math.min(...times), readAt: performance.now() }
     this.#heads.set(feedID, head)
     return head

@@ -120,6 +120,10 @@ export const addRelayCommand: AddCommand = defineCommand({
         ...pages,
         help: 'reports that the open requests of one token ask for (default: 4000)',
       },
+      maxReads: {
+        ...pages,
+        help: 'messages per second that the requests of one token read (default: 2000)',
+      },
       maxPublishDelay: {
         is: 'span',
         help: 'how late a report may be published to the stream, such as 90s (default: 15m)',
@@ -222,6 +226,7 @@ const limits = {
   maxRequests: 'requests',
   maxRequestsPerToken: 'requestsPerToken',
   maxReportsPerToken: 'reportsPerToken',
+  maxReads: 'readsPerSecond',
 } as const satisfies Readonly<Record<string, keyof GatewayLimits>>
 
 /** Returns the limits that were given. */

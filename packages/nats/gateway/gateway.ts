@@ -20,6 +20,7 @@ import { type GatewayCause, type GatewayMetrics, gatewayHealth } from './gateway
 import { authorizeSource } from './authorize.js'
 import { checkFeedsOf } from './holders.js'
 import { jwtSource } from './jwt.js'
+import { LatestReports } from './latest.js'
 import {
   AllowedOrigins,
   checkGatewayOptions,
@@ -91,8 +92,12 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const reports = new ReportLog(settings)
   const life = createLifetime()
   const pages = new Pages(limits, message => log.info?.(message))
+  const latest = new LatestReports(reports)
   const tail = await followLog(reports, {
-    report: (subject, data) => pages.send(subject, data),
+    report(subject, data) {
+      pages.send(subject, data)
+      latest.see(subject, data)
+    },
     failed: error => log.warn?.(error.message),
   })
   life.defer(() => tail.close())
@@ -100,7 +105,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
     ...{ log: reports, share: undefined },
     maxPublishDelay: 1000 * maxPublishDelay,
   })
-  const requests = new Requests(fetch, limits)
+  const requests = new Requests(fetch, latest, () => tail.isLive, limits)
   const serving = new GatewayServer(settings, reports.prefix, tokens, pages, requests, tail)
   try {
     const server = await createHTTPServer(settings)

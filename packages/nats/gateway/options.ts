@@ -101,6 +101,11 @@ export interface GatewayLimits {
    * 2 KB. A request that is the only one of its token may ask for more. @default 4000
    */
   readonly reportsPerToken?: number
+  /**
+   * How many messages of the log the requests of one token may read per second, and those of all
+   * tokens together that read much. A page of 1000 reports reads about 1020. @default 2000
+   */
+  readonly readsPerSecond?: number
 }
 
 const count = number({ min: 1, whole: true })
@@ -112,6 +117,7 @@ const limitSchema = {
   requests: withDefault(64, count),
   requestsPerToken: withDefault(16, count),
   reportsPerToken: withDefault(4000, count),
+  readsPerSecond: withDefault(2000, count),
 } satisfies Schema<GatewayLimits>
 
 const schema = {

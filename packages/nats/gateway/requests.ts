@@ -3,8 +3,12 @@ import type { Socket } from 'node:net'
 import { onAbort, ValidationError } from 'sluice/core'
 import { type HTTPAnswer, HTTPError, jsonAnswer } from 'sluice/internal'
 import { parseFeedID, parseFeedIDs } from 'sluice/report'
+import { envelopeOf } from '../frame.js'
 import { checkTime, DEFAULT_PAGE, type LogFetch } from '../rest.js'
+import type { Turn } from '../scan.js'
+import { ReadBudget } from './budget.js'
 import { checkAge, checkFeedsOf, type Holder, Rates } from './holders.js'
+import type { LatestReports } from './latest.js'
 import type { GatewayLimits } from './options.js'
 import { Turns } from './turns.js'
 
@@ -15,10 +19,14 @@ const MAX_PAGE = 1000
 const LOG_URL = 'https://nats.invalid'
 
 const LIST_PATH = '/api/v1/feeds'
+const LATEST_PATH = '/api/v1/reports/latest'
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** How many queries of all requests may be on their way to the log at once. */
-const QUERIES_AT_ONCE = 16
+/**
+ * How many queries of all requests may be on their way to the log at once. Their answers come one
+ * after the other, and are read before anything that comes later: so they must be few.
+ */
+const QUERIES_AT_ONCE = 4
 
 /** What a checked query asks for. */
 interface Asked {
@@ -35,7 +43,7 @@ type Check = (query: URLSearchParams, maxFeeds: number) => Asked
 /** Checks the query of each route, because the log does not check queries. */
 const routes: Readonly<Record<string, Check>> = {
   [LIST_PATH]: () => ({ feedIDs: [], reports: 0 }),
-  '/api/v1/reports/latest': query => ({ feedIDs: [parseFeedID(query.get('feedID'))], reports: 1 }),
+  [LATEST_PATH]: query => ({ feedIDs: [parseFeedID(query.get('feedID'))], reports: 1 }),
   '/api/v1/reports': query => ({
     feedIDs: [parseFeedID(query.get('feedID'))],
     field: 'timestamp',
@@ -93,7 +101,10 @@ export interface CheckedRequest {
 export class Requests {
   readonly #fetch: LogFetch
   readonly #limits: Required<GatewayLimits>
-  readonly #turns = new Turns(QUERIES_AT_ONCE)
+  readonly #latest: LatestReports
+  readonly #isLive: () => boolean
+  readonly #budget: ReadBudget
+  readonly #turns: Turns
   /** By the names of the holders of tokens. */
   readonly #uses = new Map<string, Use>()
   readonly #rates = new Rates()
@@ -102,9 +113,19 @@ export class Requests {
   #listedAt = Number.NEGATIVE_INFINITY
   #listing: Promise<void> | undefined
 
-  constructor(fetch: LogFetch, limits: Required<GatewayLimits>) {
+  /** `isLive` says whether `latest` sees each message that is stored. */
+  constructor(
+    fetch: LogFetch,
+    latest: LatestReports,
+    isLive: () => boolean,
+    limits: Required<GatewayLimits>,
+  ) {
     this.#fetch = fetch
+    this.#latest = latest
+    this.#isLive = isLive
     this.#limits = limits
+    this.#budget = new ReadBudget(limits.readsPerSecond)
+    this.#turns = new Turns(QUERIES_AT_ONCE, this.#budget)
   }
 
   /**
@@ -133,9 +154,16 @@ export class Requests {
    */
   admit({ name }: Holder, { reports }: CheckedRequest): () => void {
     const { requests, requestsPerToken, reportsPerToken } = this.#limits
+    this.#budget.check(name)
     const own = this.#uses.get(name) ?? { requests: 0, reports: 0 }
-    if (own.requests >= requestsPerToken || this.#total >= requests)
-      throw tooMany('too many requests at once')
+    // Half of the requests are divided among the holders. The only request of a holder has room
+    // that the others don't have.
+    const share = Math.floor(requests / 2 / Math.max(1, this.#uses.size))
+    const isFull =
+      own.requests === 0
+        ? this.#total >= 2 * requests
+        : this.#total >= requests || own.requests >= Math.min(requestsPerToken, share)
+    if (isFull) throw tooMany('too many requests at once')
     // A request that is alone is admitted, because it could never be admitted otherwise.
     if (own.requests > 0 && own.reports + reports > reportsPerToken)
       throw tooMany(`the token has requests for ${own.reports} reports open already`)
@@ -157,8 +185,10 @@ export class Requests {
     { path, query }: CheckedRequest,
     signal: AbortSignal,
   ): Promise<HTTPAnswer> {
+    const turn: Turn = ask => this.#turns.take(name, ask)
+    if (path === LATEST_PATH && this.#isLive()) return this.#answerLatest(query, turn)
     const url = `${LOG_URL}${path}?${query}`
-    const answer = await this.#fetch(url, { signal }, ask => this.#turns.take(name, ask))
+    const answer = await this.#fetch(url, { signal }, turn)
     if (answer.status === 503) throw away()
     const body = await answer.text()
     const isList = path === LIST_PATH && feedIDs !== undefined
@@ -167,6 +197,14 @@ export class Requests {
       headers: JSON_TYPE,
       body: isList ? listedFor(feedIDs, body) : body,
     }
+  }
+
+  async #answerLatest(query: URLSearchParams, turn: Turn): Promise<HTTPAnswer> {
+    const report = await this.#latest.find(parseFeedID(query.get('feedID')), turn).catch(() => {
+      throw away()
+    })
+    if (report === undefined) return jsonAnswer({ message: 'the log has no such report' }, 404)
+    return { status: 200, headers: JSON_TYPE, body: `{"report":${envelopeOf(report)}}` }
   }
 
   /** Finds the feeds that are not in the log. */

@@ -213,7 +213,7 @@ test('options that are wrong are named', async () => {
     [{ port: 70_000 }, 'port must be at most 65535'],
     [{ tls: { cert: 'x', key: 'y' } }, 'tls.cert must be in PEM'],
     [{ host: '203.0.113.1' }, "host 203.0.113.1 can't be listened on: EADDRNOTAVAIL"],
-    [{ tokens: undefined }, 'tokens or authorize must be given'],
+    [{ tokens: undefined }, 'tokens, jwt or authorize must be given'],
     [{ authorize: 'a' }, 'authorize must be a function'],
     [{ connection: {} }, 'connection must be a connection of NATS'],
     [{ stream: 'OTHER' }, 'stream OTHER does not exist'],

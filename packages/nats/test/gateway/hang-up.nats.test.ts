@@ -43,7 +43,7 @@ test('a client that hangs up ends its work for the log, and has its place until 
   const lines: string[] = []
   const gateway = await startGateway(world, {
     connection,
-    limits: { requestsPerToken: 2 },
+    limits: { requestsPerToken: 2, readsPerSecond: 1_000_000 },
     log: { warn: line => void lines.push(line) },
   })
   const sent = (): number => connection.stats().outMsgs

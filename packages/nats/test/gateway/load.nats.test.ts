@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { jetstream } from '@nats-io/jetstream'
 import { hashOf, request, startGateway, token } from '@sluice/test-support/nats/gateway.js'
 import { feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
+import { pause } from '@sluice/test-support/waiting.js'
 import { sampleReport } from 'sluice/testing'
 import type { Gateway } from '../../gateway/index.js'
 
@@ -88,5 +89,92 @@ describe('a gateway', () => {
       message: `the token has requests for ${FEEDS} reports open already`,
     })
     expect((await request(gateway, bulk(start + 10_000))).status).toBe(200)
+  }, 60_000)
+
+  test('knows the latest report of a feed once it has looked, and takes what comes later', async () => {
+    const connection = await world.connect()
+    const gateway = await startGateway(world, { connection })
+    const writer = await world.connect()
+    const path = `/api/v1/reports/latest?feedID=${feed(1)}`
+    const latest = async () => {
+      const { outMsgs } = connection.stats()
+      const { report } = (await (await request(gateway, path)).json()) as {
+        readonly report: { readonly observationsTimestamp: number; readonly fullReport: string }
+      }
+      return { ...report, queries: connection.stats().outMsgs - outMsgs }
+    }
+    const newest = start + 1000 * (SECONDS - 1)
+    expect(await latest()).toMatchObject({ observationsTimestamp: newest })
+    const publish = async (observationsTimestamp: number, forged?: number) => {
+      const validFromTimestamp = observationsTimestamp - 999
+      const times = { observationsTimestamp, validFromTimestamp }
+      const { fullReport } = sampleReport({ feedID: feed(1), ...times })
+      const fields = { feedID: feed(1), fullReport, validFromTimestamp }
+      const end = { observationsTimestamp: forged ?? observationsTimestamp }
+      await jetstream(writer).publish(
+        `sluice.3.${feed(1)}`,
+        JSON.stringify({ report: { ...fields, ...end } }),
+      )
+      await pause(100)
+    }
+    // The consumer of all pages asks for messages, too: few, and none for a request.
+    const few = 3
+    expect((await latest()).queries).toBeLessThan(few)
+    await publish(newest + 2000)
+    expect(await latest()).toMatchObject({ observationsTimestamp: newest + 2000 })
+    expect((await latest()).queries).toBeLessThan(few)
+    await publish(newest + 1000)
+    expect(await latest()).toMatchObject({ observationsTimestamp: newest + 2000 })
+    await jetstream(writer).publish(`sluice.3.${feed(1)}`, 'no report')
+    // A message whose end gives another time than its report is no proof: the log is asked.
+    await publish(newest + 1500, newest + 9000)
+    expect(await latest()).toMatchObject({ observationsTimestamp: newest + 2000 })
+    await publish(newest + 3000)
+    expect(await latest()).toMatchObject({ observationsTimestamp: newest + 3000 })
+  }, 60_000)
+
+  test('keeps room for a further holder while others ask for all they may', async () => {
+    const names = Array.from({ length: 16 }, (_, index) => `hostile-${index}`)
+    const tokens = Object.fromEntries(
+      ['other', ...names].map(name => [name, { sha256: hashOf(name) }]),
+    )
+    const limits = { readsPerSecond: 100_000 }
+    const gateway = await startGateway(world, { tokens, limits })
+    const as = (name: string) => ({ authorization: `Bearer ${name}` })
+    const attacks = names.flatMap(name =>
+      Array.from({ length: 16 }, async (_, index) => {
+        const path = bulk(index % 2 === 0 ? start + 10_000 : start - 86_400_000)
+        const answer = await request(gateway, path, as(name))
+        await answer.arrayBuffer()
+        return answer.status
+      }),
+    )
+    await pause(20)
+    const page = `/api/v1/reports/page?feedID=${feed(1)}&startTimestamp=${start + 10_000}`
+    for (let count = 0; count < 5; count++)
+      expect((await request(gateway, page, as('other'))).status).toBe(200)
+    const statuses = await Promise.all(attacks)
+    expect(statuses).toContain(200)
+    expect(statuses).toContain(429)
+  }, 60_000)
+
+  test('rejects a token that has read too much, until it may read again', async () => {
+    const gateway = await startGateway(world, {
+      limits: { readsPerSecond: 200 },
+      tokens: { one: { sha256: hashOf(token) }, two: { sha256: hashOf('second') } },
+    })
+    const page = `/api/v1/reports/page?feedID=${feed(1)}&startTimestamp=${start}&limit=200`
+    expect((await request(gateway, page)).status).toBe(200)
+    const rejected = await request(gateway, page)
+    expect([rejected.status, await rejected.json()]).toEqual([
+      429,
+      { message: 'the token has read too much of the log' },
+    ])
+    const wait = Number(rejected.headers.get('retry-after'))
+    expect(wait).toBeGreaterThanOrEqual(1)
+    expect(wait).toBeLessThan(4)
+    expect((await request(gateway, page, second)).status).toBe(200)
+    await pause(1000 * wait)
+    expect((await request(gateway, page)).status).toBe(200)
   }, 60_000)
 })

@@ -1,18 +1,20 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { createDeferred } from 'sluice/core'
+import { ReadBudget } from '../../gateway/budget.js'
 import { Turns } from '../../gateway/turns.js'
 
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 test('a holder with many queries delays another holder by none of those that wait', async () => {
-  const turns = new Turns(4)
+  const turns = new Turns(4, new ReadBudget(2000))
   const order: string[] = []
   const running: (() => void)[] = []
+  const messages: readonly number[] = []
   const take = (name: string): void =>
     void turns.take(name, () => {
       order.push(name)
-      const { promise, resolve } = createDeferred()
-      running.push(resolve)
+      const { promise, resolve } = createDeferred<readonly number[]>()
+      running.push(() => resolve(messages))
       return promise
     })
   for (let count = 0; count < 100; count++) take('greedy')
@@ -31,9 +33,50 @@ test('a holder with many queries delays another holder by none of those that wai
 })
 
 test('a query that fails gives its turn back', async () => {
-  const turns = new Turns(1)
+  const turns = new Turns(1, new ReadBudget(2000))
   const failing = turns.take('a', () => Promise.reject(new Error('no')))
-  const next = turns.take('b', async () => 'answer')
+  const next = turns.take('b', async () => ['answer'])
   await expect(failing).rejects.toThrow('no')
-  expect(await next).toBe('answer')
+  expect(await next).toEqual(['answer'])
 })
+
+describe('holders that have read much', () => {
+  const read = (turns: Turns, name: string, count: number) =>
+    turns.take(name, async () => Array.from({ length: count }))
+
+  test('share a slow lane, and delay no other', async () => {
+    const turns = new Turns(4, new ReadBudget(1000))
+    for (const name of ['one', 'two']) await read(turns, name, 400)
+    const began = performance.now()
+    const slow = Array.from({ length: 4 }, (_, at) => read(turns, at % 2 ? 'one' : 'two', 100))
+    const other = read(turns, 'other', 10)
+    await other
+    expect(performance.now() - began).toBeLessThan(90)
+    await Promise.all(slow)
+    // Each of the first three is followed by a pause of a tenth of a second.
+    expect(performance.now() - began).toBeGreaterThan(290)
+  })
+
+  test('are rejected, told when to come again, and have as much again then', async () => {
+    const budget = new ReadBudget(1000)
+    const turns = new Turns(4, budget)
+    budget.check('one')
+    await read(turns, 'one', 1500)
+    expect(() => budget.check('one')).toThrow('the token has read too much of the log')
+    expect(failure(() => budget.check('one'))).toMatchObject({
+      status: 429,
+      headers: { 'retry-after': '2' },
+    })
+    budget.check('other')
+    await new Promise(resolve => setTimeout(resolve, 1300))
+    budget.check('one')
+  })
+})
+
+function failure(act: () => void): unknown {
+  try {
+    return act()
+  } catch (thrown) {
+    return thrown
+  }
+}
