@@ -53,7 +53,8 @@ export interface HealthOptions<Cause extends string> {
 
 const schema = {
   service: checkText,
-  causes: (field, value) => checkObject(field, value as object) as Readonly<Record<string, Severity>>,
+  causes: (field, value) =>
+    checkObject(field, value as object) as Readonly<Record<string, Severity>>,
   measures: withDefault([], unchecked<readonly Measure[]>),
   log: withDefault({}, unchecked<Log>),
 } satisfies Schema<HealthOptions<string>>

@@ -1,4 +1,4 @@
-import { readFrame, type FrameFields } from '../frame.js'
+import { type FrameFields, readFrame } from '../frame.js'
 import type { ReportLog } from '../log.js'
 import { timeAtEnd } from '../log-positions.js'
 import { findLatest, type Turn } from '../scan.js'
