@@ -4,7 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const VERSION = 'v2.12.1'
+const VERSION = 'v2.12.15'
 /** Pages are read from the log in batches, which servers have had since then. */
 const LEAST = [2, 11]
 
