@@ -1,6 +1,7 @@
+import type { StreamConfig } from '@nats-io/jetstream'
 import { type LogOptions, ReportLog } from './log.js'
 import { findLatest } from './scan.js'
-import { wrongSettings } from './stream-settings.js'
+import { wrongForReaders, wrongSettings } from './stream-settings.js'
 
 /** The state of a log. */
 export interface Inspection {
@@ -54,7 +55,7 @@ export async function inspectLog(
     messages: state.messages,
     bytes: state.bytes,
     replicas: config.num_replicas,
-    wrong: wrongSettings(config, log.prefix),
+    wrong: isCopy(config) ? wrongForReaders(config) : wrongSettings(config, log.prefix),
     behind: (cluster?.replicas ?? [])
       .filter(({ current, offline }) => !current || offline === true)
       .map(({ name, lag = 0 }) => ({ name, lag })),
@@ -67,6 +68,11 @@ export async function inspectLog(
     otherFeeds: stored.length - inspected.length,
     readers: await inspectReaders(log, limit),
   }
+}
+
+/** True if a stream gets its messages from other streams, and not from relays. */
+function isCopy({ mirror, sources = [] }: StreamConfig): boolean {
+  return mirror !== undefined || sources.length > 0
 }
 
 async function inspectReaders(log: ReportLog, limit: number): Promise<readonly InspectedReader[]> {

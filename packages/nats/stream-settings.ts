@@ -111,17 +111,20 @@ async function createStream(
   }
 }
 
-/** The rules that a stream's settings break, each with the name of the setting. */
+/** The rules of a relay that a stream's settings break, each with the name of the setting. */
 export function wrongSettings(config: StreamConfig, prefix: string): readonly string[] {
+  // A mirror takes no messages.
+  if (config.mirror !== undefined)
+    return [`mirror must not be set: relays publish to ${config.mirror.name}, where it copies from`]
   const subject = allSubjects(prefix)
+  // A stream that only has sources has no subjects.
+  const { subjects = [] } = config as { subjects?: readonly string[] }
   const window = config.duplicate_window / MINUTE
-  const rules: readonly (readonly [isGood: boolean, rule: string])[] = [
+  return brokenOf([
     [
-      config.subjects.some(each => covers(each, subject)),
-      `subjects must hold ${subject}, not ${config.subjects.join(', ')}`,
+      subjects.some(each => covers(each, subject)),
+      `subjects must hold ${subject}, not ${subjects.join(', ') || 'none'}`,
     ],
-    [config.retention === 'limits', `retention must be limits, not ${config.retention}`],
-    [config.allow_direct === true, 'allow_direct must be true'],
     [config.no_ack !== true, 'no_ack must be false'],
     [config.sealed !== true, 'sealed must be false'],
     [
@@ -129,14 +132,36 @@ export function wrongSettings(config: StreamConfig, prefix: string): readonly st
       `duplicate_window must be at least ${LEAST_DUPLICATE_MINUTES} minutes, not ${window}`,
     ],
     [
-      config.max_msgs_per_subject <= 0,
-      `max_msgs_per_subject must be -1, not ${config.max_msgs_per_subject}`,
-    ],
-    [
       config.max_msg_size <= 0 || config.max_msg_size >= LEAST_MESSAGE,
       `max_msg_size must be -1 or at least ${LEAST_MESSAGE}, not ${config.max_msg_size}`,
     ],
+    ...readingRules(config),
+  ])
+}
+
+/**
+ * The rules that a stream's settings break for those who only read it. A mirror, or a stream with
+ * sources, needs to keep no others.
+ */
+export function wrongForReaders(config: StreamConfig): readonly string[] {
+  return brokenOf(readingRules(config))
+}
+
+/** A rule of settings, and whether they keep it. */
+type Rule = readonly [isGood: boolean, rule: string]
+
+function readingRules(config: StreamConfig): readonly Rule[] {
+  return [
+    [config.retention === 'limits', `retention must be limits, not ${config.retention}`],
+    [config.allow_direct === true, 'allow_direct must be true'],
+    [
+      config.max_msgs_per_subject <= 0,
+      `max_msgs_per_subject must be -1, not ${config.max_msgs_per_subject}`,
+    ],
   ]
+}
+
+function brokenOf(rules: readonly Rule[]): readonly string[] {
   return rules.flatMap(([isGood, rule]) => (isGood ? [] : [rule]))
 }
 

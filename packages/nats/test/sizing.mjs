@@ -1,6 +1,7 @@
 // What a report takes of a server of NATS: bytes, memory of the duplicate window, and processor time to store and to deliver it.
 //
-//   node packages/nats/test/sizing.mjs [COUNT]      on Linux, since it reads /proc
+//   node packages/nats/test/sizing.mjs [COUNT [SYNC_INTERVAL]]      on Linux, since it reads /proc
+//   node packages/nats/test/sizing.mjs 20000 always                 with each report synced to the disk
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,6 +15,8 @@ import { startNats } from '@sluice/test-support/nats/server.mjs'
 import { WebSocket } from 'ws'
 
 const COUNT = Number(process.argv[2] ?? 100_000)
+/** The setting of the servers, whose default is two minutes. */
+const SYNC = process.argv[3] ?? '2m'
 /** Messages that may be on their way. */
 const AHEAD = 1024
 const READERS = 4
@@ -80,7 +83,7 @@ async function read(connection) {
 /** Measures a log with copies on so many servers. */
 async function measure(replicas, hasIds) {
   const frame = await makeFrame()
-  const nats = await startNats({ nodes: replicas })
+  const nats = await startNats({ nodes: replicas, jetstream: `sync_interval: ${SYNC}` })
   const connection = await connect({ servers: nats.servers })
   const manager = await jetstreamManager(connection, { timeout: 5000, checkAPI: false })
   const settings = { name: 'SLUICE', subjects: ['sluice.*.*'], num_replicas: replicas }

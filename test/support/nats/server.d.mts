@@ -24,4 +24,6 @@ export function startNats(options?: {
   readonly config?: string
   /** The folder for the files of the servers. */
   readonly folder?: string
+  /** Further settings of its JetStream, such as `domain: hub`. */
+  readonly jetstream?: string
 }): Promise<NatsServers>

@@ -17,7 +17,7 @@ async function freePort() {
 }
 
 /** One server: it keeps its port and its store while it is stopped, killed and started again. */
-function createNode(folder, name, port, config) {
+function createNode(folder, name, port, { config, jetstream }) {
   const file = join(folder, `${name}.conf`)
   let child
   let output = ''
@@ -25,7 +25,7 @@ function createNode(folder, name, port, config) {
     file,
     `server_name: ${name}
 listen: "127.0.0.1:${port}"
-jetstream { store_dir: "${join(folder, name)}", max_file_store: 20GB, max_memory_store: 1GB }
+jetstream { store_dir: "${join(folder, name)}", max_file_store: 20GB, max_memory_store: 1GB, ${jetstream} }
 ${config}`,
   )
 
@@ -70,7 +70,12 @@ ${config}`,
 }
 
 /** Starts a server, or a cluster of several, whose files are in a folder below `folder`. */
-export async function startNats({ nodes: count = 1, config = '', folder: place = tmpdir() } = {}) {
+export async function startNats({
+  nodes: count = 1,
+  config = '',
+  jetstream = '',
+  folder: place = tmpdir(),
+} = {}) {
   const folder = mkdtempSync(join(place, 'sluice-nats-'))
   const ports = await Promise.all(Array.from({ length: 2 * count }, freePort))
   const routes = ports.slice(count).map(port => `"nats://127.0.0.1:${port}"`)
@@ -79,7 +84,8 @@ export async function startNats({ nodes: count = 1, config = '', folder: place =
       count === 1
         ? ''
         : `cluster { name: sluice, listen: "127.0.0.1:${ports[count + index]}", routes: [${routes}] }`
-    return createNode(folder, `n${index + 1}`, ports[index], `${cluster}\n${config}`)
+    const settings = { config: `${cluster}\n${config}`, jetstream }
+    return createNode(folder, `n${index + 1}`, ports[index], settings)
   })
   await Promise.all(nodes.map(node => node.start()))
   return {
