@@ -6,17 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { copied } from './compile.mjs'
 import { npm, packages } from './packages.mjs'
+import { makeTarball } from './tarball.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, 'packed')
-
-/** Packs one, and returns what npm says of it. */
-function pack(place) {
-  const flags = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder]
-  const report = JSON.parse(npm(['pack', ...flags], join(root, place)))
-  // npm 12 answers with an object by package name.
-  return Object.values(report)[0]
-}
 
 /** A package of which the build carries a copy, as a component of a bill of materials. */
 function describeCopy(name) {
@@ -49,7 +42,7 @@ function listMaterials(tarballs, version) {
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-const packed = Object.values(packages).map(pack)
+const packed = Object.values(packages).map(place => makeTarball(place, folder))
 console.log('| package | packed, bytes | unpacked, bytes | files |\n| --- | --- | --- | --- |')
 for (const { id, size, unpackedSize, files } of packed)
   console.log(`| ${id} | ${size} | ${unpackedSize} | ${files.length} |`)

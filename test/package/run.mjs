@@ -20,6 +20,7 @@ import {
   checkDeclarations,
   checkFiles,
   checkNames,
+  findDeadLinks,
   pack,
   publint,
 } from './tarball.mjs'
@@ -56,6 +57,11 @@ const commands = ['@sluice/cli', 'create-sluice']
 
 async function checkAll(packed, checkGated, gate) {
   const nodes = findNodes()
+  await check('the links of the pages lead somewhere', async () => {
+    const dead = packed.all.flatMap(findDeadLinks)
+    if (dead.length > 0) throw new Error(dead.join('\n'))
+    return `${packed.all.length} packages`
+  })
   await Promise.all([
     ...packed.all.flatMap(each => [
       checkGated(`${each.name}: holds the build and the papers, nothing else`, () =>

@@ -3,18 +3,15 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative, sep } from 'node:path'
 import { isOfCopied } from '../../build/compile.mjs'
-import { npm, packages, root, runScript, unpack } from './steps.mjs'
+import { makeTarball } from '../../build/tarball.mjs'
+import { packages, root, runScript, unpack } from './steps.mjs'
 
 const readManifest = unpacked => JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
 
 /** Packs a package into a folder: its name, the tarball, its size, the files in it, and where it lies unpacked. */
 async function packOne(name, folder) {
   mkdirSync(folder)
-  const flags = ['--ignore-scripts', '--json', '--loglevel=error', '--pack-destination', folder]
-  const { stdout } = await npm(['pack', ...flags], { cwd: join(root, packages[name]) })
-  const report = JSON.parse(stdout)
-  // npm 12 answers with an object by package name.
-  const [packed] = Array.isArray(report) ? report : Object.values(report)
+  const packed = makeTarball(packages[name], folder)
   assert.equal(packed.name, name)
   const tarball = join(folder, packed.filename)
   await unpack(tarball, folder)
@@ -35,6 +32,22 @@ export async function pack(folder) {
     names.map(name => packOne(name, join(folder, name.replace(/^@sluice\//, '')))),
   )
   return { ...all[0], all, tarballs: all.map(({ tarball }) => tarball) }
+}
+
+/** The links of a package's pages that lead nowhere: to no file of the package, and to none of the repository. */
+export function findDeadLinks({ name, unpacked }) {
+  return ['README.md', 'CHANGELOG.md'].flatMap(page => {
+    const path = join(unpacked, page)
+    if (!existsSync(path)) return []
+    const links = readFileSync(path, 'utf8').matchAll(/\]\(([^()\s#]+)(?:#[^()\s]*)?\)/g)
+    return Array.from(links, ([, link]) => link)
+      .filter(link => {
+        const [, ours] = /\/OWNER\/sluice\/(?:blob|raw)\/v[^/]+\/(.+)$/.exec(link) ?? []
+        if (ours !== undefined) return !existsSync(join(root, ours))
+        return !/^[a-z]+:/.test(link) && !existsSync(join(unpacked, link))
+      })
+      .map(link => `${name}: ${page}: ${link}`)
+  })
 }
 
 /** The files of ours that a file leads to: its imports, the programs it starts, and its source map. */
