@@ -2,6 +2,7 @@
 //
 //   node packages/nats/test/sizing.mjs [COUNT [SYNC_INTERVAL]]      on Linux, since it reads /proc
 //   node packages/nats/test/sizing.mjs 20000 always                 with each report synced to the disk
+//   node packages/nats/test/sizing.mjs relay         what a relay takes that verifies, with each curve library
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,6 +23,8 @@ const AHEAD = 1024
 const READERS = 4
 const PAGES = 20
 const FEEDS = 500
+/** Reports that each relay is given. */
+const RELAYED = 4000
 const MINUTE = 60e9
 const TICKS_PER_SECOND = 100
 
@@ -126,6 +129,49 @@ async function measure(replicas, hasIds) {
   }
 }
 
+/** How many reports a relay stores in a second of processor time, with a curve library or none. */
+async function measureRelay(curveLibrary) {
+  const nats = await startNats()
+  const feedIDs = Array.from({ length: 50 }, (_, index) => feedOf(index))
+  const engine = await startDataEngine({ feeds: feedIDs, intervalMs: 0, history: 0, f: 1 })
+  const { endpoint, wsEndpoint, apiKey, userSecret, network } = engine
+  const { signers, f } = network
+  const setting = JSON.stringify({
+    ...{ servers: nats.servers, feedIDs },
+    config: { endpoint, wsEndpoint, apiKey, userSecret },
+    ...(curveLibrary && { verify: { signers: { signers, f }, curveLibrary } }),
+  })
+  const path = fileURLToPath(new URL('./programs/verifying-relay.mjs', import.meta.url))
+  const child = spawn(process.execPath, [path, setting], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let said = ''
+  child.stdout.on('data', data => {
+    said = (said + data).slice(-4000)
+  })
+  while (!said.includes('open')) await pause(50)
+  const latest = () => JSON.parse(said.trimEnd().split('\n').at(-1).replace('open', '{}'))
+  const publishAll = async count => {
+    for (let at = 0; at < count; at++) {
+      engine.publish(feedIDs[at % feedIDs.length])
+      if (at % 50 === 49) await pause(20)
+    }
+  }
+  const storedUntil = async count => {
+    while ((latest().stored ?? 0) < count) await pause(100)
+  }
+  // What loads the library and compiles the code is not measured.
+  await publishAll(RELAYED / 4)
+  await storedUntil(RELAYED / 4)
+  const before = cpuOf([child])
+  await publishAll(RELAYED)
+  await storedUntil(RELAYED / 4 + RELAYED)
+  const seconds = cpuOf([child]) - before
+  const { library } = latest()
+  child.kill()
+  await engine.close()
+  await nats.close()
+  return { library, 'reports per second of processor time': Math.round(RELAYED / seconds) }
+}
+
 /** Microseconds of processor time with which a gateway sends a report to a page. */
 async function measureGateway() {
   const frame = await makeFrame()
@@ -165,6 +211,18 @@ async function measureGateway() {
   return ((cpu / received) * 1e6).toFixed(1)
 }
 
+/** Measures relays that verify, one after the other. */
+async function measureRelays() {
+  const relays = {}
+  for (const each of [undefined, 'secp256k1', 'wasm', 'noble'])
+    relays[each ?? 'none'] = await measureRelay(each)
+  console.table(relays)
+}
+
+if (process.argv[2] === 'relay') {
+  await measureRelays()
+  process.exit(0)
+}
 const rows = {}
 const bare = await measure(1, false)
 rows['one server'] = await measure(1, true)
@@ -177,4 +235,5 @@ console.table(rows)
 console.log(
   `a gateway takes ${await measureGateway()} µs to send a report to one of ${PAGES} pages`,
 )
+await measureRelays()
 process.exit(0)
