@@ -213,7 +213,7 @@ function senderOf(error: Error): string | undefined {
 }
 
 /** The first line of an error, without the request, which may name every feed. */
-function reasonOf({ message }: Error): string {
+export function reasonOf({ message }: Error): string {
   return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/\S+:? /, '')
 }
 
