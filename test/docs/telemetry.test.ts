@@ -31,13 +31,19 @@ interface Panel {
   readonly type: string
   readonly title: string
   readonly fieldConfig?: { readonly defaults: { readonly unit: string } }
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[]
+  readonly gridPos: Readonly<Record<'x' | 'y' | 'w' | 'h', number>>
+  readonly targets?: readonly {
+    readonly expr: string
+    readonly legendFormat: string
+    readonly refId: string
+  }[]
 }
 
 describe('the dashboard', () => {
-  const { panels, templating } = JSON.parse(
+  const dashboard = JSON.parse(
     readFileSync(join(root, 'examples/grafana-dashboard.json'), 'utf8'),
   ) as { panels: readonly Panel[]; templating: object }
+  const { panels, templating } = dashboard
   const shown = panels.filter(({ type }) => type !== 'row')
   const targets = shown.flatMap(({ targets = [] }) => targets)
 
@@ -82,6 +88,49 @@ describe('the dashboard', () => {
       const [name = ''] = namesIn(expr)
       const isCounted = ['counter', 'histogram'].includes(series.get(name)?.kind ?? '')
       expect([expr, /\b(rate|increase)\(/.test(expr)]).toEqual([expr, isCounted])
+    }
+  })
+
+  test('has the fields that the documented JSON model asks for', () => {
+    // https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
+    expect(dashboard).toMatchObject({
+      title: expect.stringMatching(/./),
+      uid: expect.stringMatching(/^[\w-]{1,40}$/),
+      tags: expect.any(Array),
+      schemaVersion: expect.any(Number),
+      version: expect.any(Number),
+      timezone: expect.stringMatching(/^(browser|utc|)$/),
+      refresh: expect.stringMatching(/^\d+[smh]$/),
+      time: { from: expect.stringMatching(/^now-/), to: 'now' },
+      annotations: { list: expect.any(Array) },
+    })
+    const source = { type: 'prometheus', uid: '$'.concat('{datasource}') }
+    for (const panel of shown) {
+      expect(panel).toMatchObject({
+        type: 'timeseries',
+        title: expect.stringMatching(/./),
+        datasource: source,
+        fieldConfig: { defaults: { unit: expect.stringMatching(/./) }, overrides: [] },
+      })
+      const { targets = [] } = panel
+      for (const target of targets) expect(target).toMatchObject({ datasource: source })
+      const refs = targets.map(({ refId }) => refId)
+      expect(refs.filter(ref => !/^[A-Z]+$/.test(ref))).toEqual([])
+      expect(new Set(refs).size).toBe(refs.length)
+    }
+  })
+
+  test('has its panels on a grid of 24 columns, none over another', () => {
+    const taken = new Set<string>()
+    for (const { title, gridPos } of panels) {
+      const { x, y, w, h } = gridPos
+      expect([title, x >= 0 && w > 0 && h > 0 && x + w <= 24]).toEqual([title, true])
+      for (let row = y; row < y + h; row++)
+        for (let column = x; column < x + w; column++) {
+          const cell = `${column} ${row}`
+          expect([title, taken.has(cell)]).toEqual([title, false])
+          taken.add(cell)
+        }
     }
   })
 
