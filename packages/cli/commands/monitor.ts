@@ -1,6 +1,7 @@
 import { type AddCommand, defineCommand } from '../command.js'
 import { feedText } from '../input/feeds.js'
 import { say, stopped } from '../io.js'
+import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { logOptions } from '../service/nats.js'
 import { serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
@@ -15,6 +16,7 @@ export const addMonitorCommand: AddCommand = defineCommand({
     ...serviceOptions,
     ...signerOptions,
     ...logOptions,
+    ...metricsOptions,
     nats: { is: 'servers', help: 'watch a log: the servers of NATS, separated by commas' },
     ha: { help: 'one connection per origin' },
     demo: { help: 'watch a local data engine with faults', excludes: ['nats', 'ha'] },
@@ -39,7 +41,8 @@ export const addMonitorCommand: AddCommand = defineCommand({
   async run(options, io, { feeds }) {
     const { openSource } = await import('../monitor/sources.js')
     const { startMonitor } = await import('../monitor/monitor.js')
-    await using source = await openSource(feeds, options, io)
+    await using metrics = await startMetrics(options, io)
+    await using source = await openSource(feeds, options, metrics.plugins, io)
     await using monitor = await startMonitor(source, options, io)
     say(io, `the monitor is at ${monitor.url}\nCtrl-C ends it`)
     await Promise.race([stopped(io), monitor.closed])

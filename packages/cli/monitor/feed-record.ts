@@ -1,6 +1,7 @@
 import type { Gap, Report } from 'sluice/report'
 import { formatPrice } from 'sluice/report'
 import { given } from '../command.js'
+import { nameOrigin } from '../stream/events.js'
 import { feedTimeMs } from '../values.js'
 import type { FeedChange, FeedConflict, FeedDetails, FeedGap, FeedReport } from './messages.js'
 import { BUCKETS, type RangeName, ranges, Series } from './series.js'
@@ -44,7 +45,8 @@ export class FeedRecord {
   /** Adds a report. `present` is the service's time in Unix milliseconds, `now` this machine's. */
   take(report: Report, quote: Quote, present: number, now: number): void {
     const observedAt = feedTimeMs(report.feedID, report.observationsTimestamp)
-    const { origin, source } = report
+    const { source } = report
+    const origin = nameOrigin(report.origin)
     const taken = { ...quote, observedAt, arrivedAt: now, origin, source }
     keep(this.#reports, taken)
     if (source === 'live') this.#ages.add(Math.max(0, present - observedAt), now)

@@ -23,11 +23,12 @@ export interface MeasuredClient {
 
 /**
  * Makes a client from a stack of plugins. Adds counters around each plugin, and a plugin that
- * measures ages at the top.
+ * measures ages at the top. The plugins `first` stand above it, and are not counted.
  */
 export function measureClient(
   options: Omit<ClientOptions, 'plugins'>,
   stack: readonly Plugin<DecodedReport>[],
+  first: readonly Plugin<never>[] = [],
 ): MeasuredClient {
   const ages = new Ages()
   const telemetry = createTelemetry((metric, value, attributes) => {
@@ -36,17 +37,24 @@ export function measureClient(
   })
   const own: Plugin<never> = { name: 'monitor', ...telemetry.watch('monitor', { feedIDs: false }) }
   const { plugins, counts } = countPlugins(stack)
-  return { client: createClient({ ...options, plugins: [own, ...plugins] }), counts, ages }
+  return {
+    client: createClient({ ...options, plugins: [...first, own, ...plugins] }),
+    counts,
+    ages,
+  }
 }
 
 /**
  * Makes a measured client with the same plugins that `createClient` chooses for a configuration.
  */
-export function measurePreset({ haMode, ...config }: MeasuredConfig): MeasuredClient {
+export function measurePreset(
+  { haMode, ...config }: MeasuredConfig,
+  first: readonly Plugin<never>[] = [],
+): MeasuredClient {
   const { apiKey, userSecret, verify, ...options } = config
   const stack = haPreset({ apiKey, userSecret, ...given({ verify }) })
   const plugins = haMode ? stack : stack.filter(({ name }) => name !== 'ha-discovery')
-  return measureClient(options, plugins)
+  return measureClient(options, plugins, first)
 }
 
 /** The reports and calls that have passed a plugin. */

@@ -1,5 +1,5 @@
 import type { Config } from 'sluice'
-import type { Feed, Rest } from 'sluice/client'
+import type { Feed, Plugin, Rest } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
 import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
@@ -29,17 +29,29 @@ export interface Source extends MeasuredClient, AsyncDisposable {
   readonly wire: string
 }
 
+/** Plugins that stand above the counted ones. */
+type Plugins = readonly Plugin<never>[]
 type Verify = Pick<Config, 'verify'>
 
-/** Opens the source that the options name: the service, a log, or a local engine with faults. */
+/**
+ * Opens the source that the options name: the service, a log, or a local engine with faults. The
+ * plugins `first` stand above all others, and are neither counted nor shown.
+ */
 export async function openSource(
   names: readonly string[],
   options: MonitorOptions,
+  first: Plugins,
   io: IO,
 ): Promise<Source> {
   const signers = await findSigners(options)
   const verify: Verify = given({ verify: signers && { signers } })
-  const { client, network, close, lister = client, ...source } = await open(options, verify, io)
+  const {
+    client,
+    network,
+    close,
+    lister = client,
+    ...source
+  } = await open(options, verify, first, io)
   async function closeAll(): Promise<void> {
     await client.close()
     await close?.()
@@ -72,18 +84,24 @@ interface Opened extends MeasuredClient, Pick<Source, 'name' | 'wire'>, Pick<Ser
   close?(): Promise<void>
 }
 
-function open(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
-  if (options.demo) return openDemo(verify)
+function open(options: MonitorOptions, verify: Verify, first: Plugins, io: IO): Promise<Opened> {
+  if (options.demo) return openDemo(verify, first)
   const { nats } = options
-  if (nats !== undefined) return openLog({ ...options, nats }, environmentOf(options, io), verify)
-  return openService(options, verify, io)
+  if (nats !== undefined)
+    return openLog({ ...options, nats }, environmentOf(options, io), verify, first)
+  return openService(options, verify, first, io)
 }
 
-async function openService(options: MonitorOptions, verify: Verify, io: IO): Promise<Opened> {
+async function openService(
+  options: MonitorOptions,
+  verify: Verify,
+  first: Plugins,
+  io: IO,
+): Promise<Opened> {
   const service = findService(options, io)
   const { wsEndpoint, network } = service
   return {
-    ...measurePreset({ ...configOf(service), ...verify, haMode: options.ha === true }),
+    ...measurePreset({ ...configOf(service), ...verify, haMode: options.ha === true }, first),
     name: hostOf(service),
     wire: wsEndpoint,
     network,
@@ -91,12 +109,12 @@ async function openService(options: MonitorOptions, verify: Verify, io: IO): Pro
   }
 }
 
-async function openDemo(verify: Verify): Promise<Opened> {
+async function openDemo(verify: Verify, first: Plugins): Promise<Opened> {
   const { startDemoEngine } = await import('./demo-engine.js')
   const { engine, close } = await startDemoEngine()
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
   return {
-    ...measurePreset({ apiKey, userSecret, endpoint, wsEndpoint, ...verify, haMode: true }),
+    ...measurePreset({ apiKey, userSecret, endpoint, wsEndpoint, ...verify, haMode: true }, first),
     name: 'a local engine with faults',
     wire: wsEndpoint,
     network: 'mainnet',
@@ -104,13 +122,18 @@ async function openDemo(verify: Verify): Promise<Opened> {
   }
 }
 
-async function openLog(options: LogOptions, env: IO['env'], verify: Verify): Promise<Opened> {
+async function openLog(
+  options: LogOptions,
+  env: IO['env'],
+  verify: Verify,
+  first: Plugins,
+): Promise<Opened> {
   const { stream, prefix } = options
   const { natsWire, workerPreset } = await import('@sluice/nats')
   const connection = await connectNats(options, env)
   const wire = natsWire(connection, given({ stream, prefix }))
   return {
-    ...measureClient(wire, workerPreset(verify)),
+    ...measureClient(wire, workerPreset(verify), first),
     name: `the log ${stream ?? 'SLUICE'} at ${connection.getServer()}`,
     wire: 'NATS JetStream',
     network: undefined,

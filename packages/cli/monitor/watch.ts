@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Client, Feed, Status, Stream } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given } from '../command.js'
-import { joinOrigins, tellEvents } from '../stream/events.js'
+import { joinOrigins, reasonOf, tellEvents } from '../stream/events.js'
 import { type Board, Journal } from './board.js'
 import { FeedTable } from './feed-table.js'
 import type { Ages, PluginCounts } from './measured-client.js'
@@ -175,7 +175,7 @@ export class Watch {
       const own = details.filter(connection => connection.origin === origin)
       const open = own.filter(({ state }) => state === 'connected').length
       const host = own[0]?.host ?? new URL(origin).host
-      const reason = own.find(({ state }) => state !== 'connected')?.lastError?.message
+      const error = own.find(({ state }) => state !== 'connected')?.lastError
       const awaySince = this.#away.get(origin) ?? this.#startedAt
       // The last round trip of a lost connection says nothing of now.
       const trip = open === 0 ? undefined : roundTripMs
@@ -188,7 +188,7 @@ export class Watch {
         ...given({ awaySince: isWhole ? undefined : awaySince }),
         ...{ received, first, outOfOrder },
         reconnects: this.#reconnects.get(origin) ?? 0,
-        ...given({ reason: reason?.replace(/\n.*/s, '').slice(0, 200) }),
+        ...given({ reason: error && reasonOf(error).slice(0, 200) }),
       }
     })
   }

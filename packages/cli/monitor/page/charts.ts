@@ -1,16 +1,14 @@
 import uPlot from 'uplot'
-import type { Latency, Sample } from '../messages.js'
-import { byID, formatMs } from './dom.js'
+import type { FeedDetails, Latency, RateDetails } from '../messages.js'
+import type { Course } from '../series.js'
+import { byID, formatCount, formatMs, formatTime } from './dom.js'
+import { scaleOf } from './scale.js'
 import { colour } from './theme.js'
 
-/** How many samples the chart of the rate shows: three minutes of them. */
-const POINTS = 90
-
-/** The two charts. */
-export interface Charts {
-  sample(sample: Sample): void
-  latency(latency: Latency): void
-  /** Redraws the charts in the colours of the theme. */
+/** A chart. `draw` returns what it shows, in words. */
+interface Chart<Shown> {
+  draw(shown: Shown): string
+  /** Redraws the chart in the colours of the theme. */
   redraw(): void
 }
 
@@ -29,7 +27,7 @@ function axis(more: uPlot.Axis): uPlot.Axis {
 const shared: Partial<uPlot.Options> = {
   cursor: { show: false },
   legend: { show: false },
-  padding: [8, 12, 0, 0],
+  padding: [12, 28, 0, 0],
 }
 
 /** Makes a chart that is as wide and high as its element. */
@@ -41,31 +39,136 @@ function place(id: string, options: Partial<uPlot.Options>, data: uPlot.AlignedD
   return chart
 }
 
-/** Makes the charts. */
-export function createCharts(): Charts {
-  const times: number[] = []
-  const rates: number[] = []
-  let bounds: readonly number[] = []
+/** How a chart of a course writes its values, and whether its scale cuts spikes. */
+interface CourseStyle {
+  readonly write: (value: number) => string
+  readonly isCut: boolean
+}
 
-  const rate = place(
-    'rate-chart',
+/**
+ * Makes a chart over time: a line of the means, in a band from the least to the greatest value of
+ * each bucket. What the scale cuts has a mark at the top. Where reports are missing, the line is
+ * broken and the ground is coloured.
+ */
+function createCourse(id: string, { write, isCut }: CourseStyle) {
+  let cut: readonly number[] = []
+  let missing: readonly number[] = []
+  let width = 1
+  let top = 1
+  const line = { points: { show: false } }
+  const chart = place(
+    id,
     {
-      scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] } },
-      axes: [axis({ space: 70, size: 28, values: (_, at) => at.map(clock) }), axis({ size: 44 })],
+      scales: {
+        x: { time: true },
+        y: isCut
+          ? { range: () => [0, top * 1.05] }
+          : { range: (_, low, high) => rangeAround(low, high) },
+      },
+      axes: [
+        axis({ space: 70, size: 28, values: (_, at) => at.map(clock) }),
+        axis({ size: isCut ? 48 : 78, values: (_, at) => at.map(write) }),
+      ],
       series: [
         {},
-        {
-          stroke: () => colour('accent'),
-          fill: () => colour('accent-soft'),
-          width: 1.5,
-          points: { show: false },
-        },
+        { ...line, stroke: 'transparent', width: 0 },
+        { ...line, stroke: 'transparent', width: 0 },
+        { ...line, stroke: () => colour('accent'), width: 1.5 },
       ],
+      bands: [{ series: [1, 2], fill: () => colour('accent-soft') }],
+      hooks: {
+        drawClear: [
+          ({ ctx, bbox, valToPos }) => {
+            ctx.fillStyle = colour('gap')
+            for (const at of missing) {
+              const [from, to] = [at, at + width].map(each => valToPos(each, 'x', true))
+              const wide = Math.max(3, (to as number) - (from as number))
+              ctx.fillRect(from as number, bbox.top, wide, bbox.height)
+            }
+          },
+        ],
+        draw: [
+          ({ ctx, bbox, valToPos }) => {
+            const size = 5 * devicePixelRatio
+            ctx.fillStyle = colour('warning')
+            for (const at of cut) {
+              const x = valToPos(at, 'x', true)
+              ctx.beginPath()
+              ctx.moveTo(x, bbox.top - size)
+              ctx.lineTo(x + size, bbox.top + size / 2)
+              ctx.lineTo(x - size, bbox.top + size / 2)
+              ctx.fill()
+            }
+          },
+        ],
+      },
     },
-    [times, rates],
+    [[], [], [], []],
   )
+  return {
+    /** Shows a course, and returns its greatest value in words. */
+    draw({ from, widthMs, low, high, mean }: Course, gaps: Course['mean'] = []): string {
+      const times = high.map((_, index) => (from + index * widthMs) / 1000)
+      const { top: most, most: peak } = scaleOf(high)
+      top = isCut ? most : Number.POSITIVE_INFINITY
+      width = widthMs / 1000
+      cut = times.filter((_, index) => (high[index] ?? 0) > top)
+      missing = times.filter((_, index) => gaps[index] != null)
+      // uPlot joins the points beside an undefined value, and not those beside null.
+      const shown = (values: Course['mean']): (number | null | undefined)[] =>
+        values.map((value, index) =>
+          value === null ? (gaps[index] == null ? undefined : null) : Math.min(value, top),
+        )
+      chart.setData([times, shown(high), shown(low), shown(mean)] as uPlot.AlignedData)
+      if (peak === undefined) return 'none yet'
+      const at = formatTime(from + peak.index * widthMs)
+      const beyond = cut.length === 0 ? '' : ', above the chart (▲)'
+      return `highest ${write(peak.value)} at ${at}${beyond}`
+    },
+    redraw: () => chart.redraw(false),
+  }
+}
+
+/** A range that holds the values, with some room; around a single value, too. */
+function rangeAround(low: number | null, high: number | null): [number, number] {
+  if (low === null || high === null) return [0, 1]
+  const room = (high - low) * 0.08 || Math.abs(high) * 0.0005 || 1
+  return [low - room, high + room]
+}
+
+/** Makes the chart of the rate. */
+export function createRateChart(): Chart<RateDetails> {
+  const course = createCourse('rate-chart', { write: formatCount, isCut: true })
+  return { draw: ({ rates }) => course.draw(rates), redraw: course.redraw }
+}
+
+/** Makes the charts of a feed's prices and ages. `draw` returns the words for both. */
+export function createFeedCharts(): {
+  draw(details: FeedDetails): { readonly prices: string; readonly ages: string }
+  redraw(): void
+} {
+  const prices = createCourse('price-chart', { write: writePrice, isCut: false })
+  const ages = createCourse('ages-chart', { write: formatMs, isCut: true })
+  return {
+    draw: details => ({
+      prices: prices.draw(details.prices, details.gapCourse.mean),
+      ages: ages.draw(details.ages),
+    }),
+    redraw() {
+      prices.redraw()
+      ages.redraw()
+    },
+  }
+}
+
+const prices = new Intl.NumberFormat('en', { maximumSignificantDigits: 8 })
+const writePrice = (value: number): string => prices.format(value)
+
+/** Makes the chart of ages at delivery. */
+export function createLatencyChart(): Chart<Latency> {
+  let bounds: readonly number[] = []
   const bars = uPlot.paths.bars?.({ size: [0.82, 64], radius: 0.1 })
-  const latency = place(
+  const chart = place(
     'latency-chart',
     {
       scales: {
@@ -94,25 +197,14 @@ export function createCharts(): Charts {
     },
     [[], []],
   )
-
   return {
-    sample(sample) {
-      times.push(sample.at / 1000)
-      rates.push(sample.rate)
-      if (times.length > POINTS) {
-        times.shift()
-        rates.shift()
-      }
-      rate.setData([times, rates])
+    draw({ bounds: given, counts, p50, p95, p99 }) {
+      bounds = given
+      chart.setData([counts.map((_, index) => index), [...counts]])
+      if (p50 === undefined || p95 === undefined || p99 === undefined) return 'none yet'
+      return `p50 ${formatMs(p50)} · p95 ${formatMs(p95)} · p99 ${formatMs(p99)}`
     },
-    latency(shown) {
-      bounds = shown.bounds
-      latency.setData([shown.counts.map((_, index) => index), [...shown.counts]])
-    },
-    redraw() {
-      rate.redraw(false)
-      latency.redraw(false)
-    },
+    redraw: () => chart.redraw(false),
   }
 }
 

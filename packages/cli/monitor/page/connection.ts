@@ -82,7 +82,7 @@ async function readEvents(
   let timer = setTimeout(() => quiet.abort(), PATIENCE)
   try {
     const response = await fetch('/events', {
-      headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+      headers: headersOf(token),
       signal: quiet.signal,
       cache: 'no-store',
     })
@@ -102,4 +102,25 @@ async function readEvents(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Asks the server for details. Undefined if there are none, or if the server does not answer. */
+export async function ask<Answer>(
+  path: string,
+  token: string | undefined,
+): Promise<Answer | undefined> {
+  try {
+    const response = await fetch(path, {
+      headers: headersOf(token),
+      signal: AbortSignal.timeout(PATIENCE),
+      cache: 'no-store',
+    })
+    return response.ok ? ((await response.json()) as Answer) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function headersOf(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { Authorization: `Bearer ${token}` }
 }

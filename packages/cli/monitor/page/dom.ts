@@ -33,6 +33,29 @@ export const formatCount = (value: number): string => grouped.format(value)
 /** Formats a time of day, to the second. */
 export const formatTime = (at: number): string => new Date(at).toTimeString().slice(0, 8)
 
+const zoned = new Intl.DateTimeFormat('en', { timeZoneName: 'short' })
+
+/** The zone of the browser at a time: `UTC`, `GMT+1`. */
+export function zoneOf(at: number): string {
+  return zoned.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
+}
+
+/** Formats a time of day with its milliseconds. */
+export const formatExactTime = (at: number): string =>
+  `${formatTime(at)}.${String(new Date(at).getMilliseconds()).padStart(3, '0')}`
+
+/** Formats a time with its zone, and with its date if it is not of today. */
+export function formatMoment(at: number, now: number): string {
+  const date = new Date(at)
+  const day = date.toDateString() === new Date(now).toDateString() ? '' : `${isoDate(date)} `
+  return `${day}${formatTime(at)} ${zoneOf(at)}`
+}
+
+function isoDate(date: Date): string {
+  const two = (value: number): string => String(value).padStart(2, '0')
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+}
+
 /** Formats milliseconds in a suitable unit: `0.8 ms`, `240 ms`, `1.5 s`. */
 export function formatMs(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`

@@ -1,5 +1,5 @@
 import type { EventRow } from '../messages.js'
-import { byID, formatTime, make, setText } from './dom.js'
+import { byID, formatTime, make, setText, zoneOf } from './dom.js'
 
 /** The most rows that the list shows. */
 const MOST = 200
@@ -19,7 +19,10 @@ export interface EventsView {
  */
 export function createEventsView(): EventsView {
   const list = byID('event-rows')
+  const zone = byID('events-zone')
   const announcer = byID('announcer')
+  /** The shown events, the newest first. */
+  let shown: EventRow[] = []
   const rows = new Map<number, HTMLElement>()
   const waiting: string[] = []
   let isSaying = false
@@ -35,12 +38,14 @@ export function createEventsView(): EventsView {
   }
 
   return {
-    add({ id, at, level, kind, text, times }) {
+    add(event) {
+      const { id, at, level, kind, text, times } = event
       const row = rows.get(id) ?? make('li')
       const isNew = !rows.has(id)
       const shape = make('i', 'shape')
       shape.ariaHidden = 'true'
       const time = make('time', '', formatTime(at))
+      setText(zone, `times in ${zoneOf(at)}`)
       time.dateTime = new Date(at).toISOString()
       const often = times > 1 ? [make('span', 'times', `× ${times}`)] : []
       row.dataset.level = level
@@ -50,14 +55,16 @@ export function createEventsView(): EventsView {
         make('span', 'text', text),
         ...often,
       )
-      rows.delete(id)
       rows.set(id, row)
-      list.prepend(row)
+      shown = shown.filter(each => each.id !== id)
+      const after = shown.findIndex(each => each.at < at || (each.at === at && each.id < id))
+      const place = after === -1 ? shown.length : after
+      shown.splice(place, 0, event)
+      list.insertBefore(row, rows.get(shown[place + 1]?.id ?? 0) ?? null)
       byID('no-events').hidden = true
-      if (rows.size > MOST) {
-        const [oldest] = rows.keys()
-        rows.get(oldest as number)?.remove()
-        rows.delete(oldest as number)
+      for (const oldest of shown.splice(MOST)) {
+        rows.get(oldest.id)?.remove()
+        rows.delete(oldest.id)
       }
       if (isNew && Date.now() - at < PAUSE && waiting.length < MOST)
         waiting.push(`${kind}: ${text}`)

@@ -1,10 +1,14 @@
 import type { FeedName, FeedRow, Sample } from '../messages.js'
 import { byID, formatAge, formatCount, make, setData, setText } from './dom.js'
+import { addressOf } from './feed-view.js'
+import { makeSortable } from './sorting.js'
 
 /** How many points a trend line has: the samples of three minutes. */
 const POINTS = 90
 /** After this many drawings, every row out of view has been drawn once. */
 const ROUNDS = 8
+/** Milliseconds between two sortings of a table whose values change. */
+const ORDER_INTERVAL = 1000
 const WIDTH = 102
 const HEIGHT = 20
 const SVG = 'http://www.w3.org/2000/svg'
@@ -23,7 +27,7 @@ export interface FeedsView {
 
 interface Shown {
   readonly line: HTMLTableRowElement
-  readonly feed: HTMLElement
+  readonly feed: HTMLAnchorElement
   readonly whole: HTMLElement
   readonly fraction: HTMLElement
   readonly trend: SVGPolylineElement
@@ -32,6 +36,7 @@ interface Shown {
   readonly gaps: HTMLElement
   readonly state: HTMLElement
   readonly prices: (number | null)[]
+  name: string
   search: string
   row: FeedRow
   isInView: boolean
@@ -83,13 +88,38 @@ export function createFeedsView(): FeedsView {
     setText(none, attention.checked && wanted === '' ? 'All feeds are live.' : 'No feed matches.')
   }
 
+  const sorting = makeSortable<Shown>(
+    'feed-head',
+    [
+      ({ name }) => name,
+      ({ row }) => (row.price === undefined ? undefined : Number(row.price)),
+      changeOf,
+      // The youngest first means the latest arrival.
+      ({ row }) => (row.seenAt === undefined ? undefined : -row.seenAt),
+      ({ row }) => row.reports,
+      ({ row }) => row.gaps,
+      ({ row }) => row.state,
+    ],
+    order,
+  )
+  let orderedAt = 0
+
+  /** Puts the rows in the chosen order. Moving no row costs no layout. */
+  function order(): void {
+    orderedAt = performance.now()
+    const lines = sorting.sort(feeds).map(({ line }) => line)
+    if (lines.some((line, index) => body.children[index] !== line)) body.append(...lines)
+  }
+
   filter.addEventListener('input', select)
   attention.addEventListener('change', select)
 
   return {
     name({ index, feedID, name, field }) {
       const shown = find(index)
+      shown.name = name
       shown.search = `${name} ${feedID}`.toLowerCase()
+      shown.feed.href = addressOf(feedID)
       setText(shown.feed, name)
       shown.feed.title = `${feedID}${field === '' ? '' : `, ${field}`}`
     },
@@ -110,6 +140,7 @@ export function createFeedsView(): FeedsView {
       }
     },
     draw(now) {
+      if (sorting.isChosen && performance.now() - orderedAt > ORDER_INTERVAL) order()
       round = (round + 1) % ROUNDS
       for (const [index, shown] of feeds.entries()) {
         if (!shown.isInView && index % ROUNDS !== round) continue
@@ -123,8 +154,9 @@ export function createFeedsView(): FeedsView {
 }
 
 function makeRow(index: number): Shown {
-  const feed = make('th', 'c-name')
-  feed.scope = 'row'
+  const feed = make('a')
+  const head = make('th', 'c-name', feed)
+  head.scope = 'row'
   const whole = make('span', 'whole')
   const fraction = make('span', 'fraction')
   const drawing = document.createElementNS(SVG, 'svg')
@@ -140,11 +172,18 @@ function makeRow(index: number): Shown {
   const state = make('span')
   const stateCell = make('td', 'c-state', makeShape(), state)
   const price = make('td', 'c-price', whole, fraction)
-  const line = make('tr', '', feed, price, trendCell, age, reports, gaps, stateCell)
+  const line = make('tr', '', head, price, trendCell, age, reports, gaps, stateCell)
   const row: FeedRow = { index, state: 'waiting', reports: 0, gaps: 0 }
   const cells = { line, feed, whole, fraction, trend, age, reports, gaps, state }
   const flags = { isInView: false, isOld: true, hasOldTrend: false }
-  return { ...cells, ...flags, prices: [], search: '', row }
+  return { ...cells, ...flags, prices: [], name: '', search: '', row }
+}
+
+/** The change of a feed's price over the samples, as a share of it. */
+function changeOf({ prices }: Shown): number | undefined {
+  const first = prices.find(price => price !== null)
+  const last = prices.at(-1)
+  return first == null || last == null || first === 0 ? undefined : (last - first) / Math.abs(first)
 }
 
 function makeShape(): HTMLElement {

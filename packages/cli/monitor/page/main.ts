@@ -1,19 +1,24 @@
 import type {
   About,
+  FeedDetails,
   Latency,
   Load,
   Message,
+  Need,
   OriginRow,
+  RateDetails,
   StackRow,
   Totals,
   Verdict,
 } from '../messages.js'
-import { type Charts, createCharts } from './charts.js'
-import { follow, type LinkState, takeToken } from './connection.js'
-import { byID, formatAge, formatCount, formatMs, make, setData, setText } from './dom.js'
+import { createLatencyChart, createRateChart } from './charts.js'
+import { ask, follow, type LinkState, takeToken } from './connection.js'
+import { byID, formatAge, formatCount, formatMoment, make, setData, setText } from './dom.js'
 import { createEventsView } from './events-view.js'
+import { createFeedView, wantedFeed } from './feed-view.js'
 import { createFeedsView } from './feeds-view.js'
-import { drawOrigins, drawStack } from './tables-view.js'
+import { createRangeChoice } from './range.js'
+import { createOriginsView, drawStack } from './tables-view.js'
 import { startTheme } from './theme.js'
 
 /** The sign at the start of the page's title, because a title has no colours. */
@@ -33,7 +38,12 @@ const SLOW = 1000
 
 const feeds = createFeedsView()
 const events = createEventsView()
-const charts: Charts = createCharts()
+const rateChart = createRateChart()
+const latencyChart = createLatencyChart()
+const feedView = createFeedView()
+const drawOrigins = createOriginsView()
+const range = createRangeChoice(() => void readDetails())
+const token: string | undefined = takeToken()
 const origins = new Map<string, OriginRow>()
 const stack: StackRow[] = []
 const prefersLess: MediaQueryList = matchMedia('(prefers-reduced-motion: reduce)')
@@ -79,7 +89,6 @@ function show(message: Message): void {
     if (row.at <= lastSample) continue
     lastSample = row.at
     feeds.sample(row)
-    charts.sample(row)
   }
   for (const row of message.events ?? []) events.add(row)
   for (const row of message.origins ?? []) origins.set(`${row.name} ${row.host}`, row)
@@ -87,7 +96,7 @@ function show(message: Message): void {
   for (const row of message.latency ?? []) showLatency(row)
   for (const row of message.totals ?? []) showTotals(row)
   for (const row of message.load ?? []) showLoad(row)
-  if (message.origins !== undefined) drawOrigins([...origins.values()])
+  if (message.origins !== undefined) drawOrigins([...origins.values()], now())
   if (message.stack !== undefined) drawStack(stack, wire)
   draw()
 }
@@ -99,13 +108,17 @@ function draw(): void {
   feeds.draw(now())
 }
 
+/** A verdict of the server, or of the page if it has none. */
+type ShownVerdict = Pick<Verdict, 'headline' | 'facts'> & {
+  readonly level: Verdict['level'] | 'lost'
+  readonly needs?: readonly Need[]
+}
+
 /**
  * A lost connection to the monitor comes first, because everything else on the page is then
  * outdated.
  */
-function readVerdict():
-  | Verdict
-  | { level: 'lost' | 'starting'; headline: string; facts: readonly string[] } {
+function readVerdict(): ShownVerdict {
   if (link === 'unauthorised')
     return {
       level: 'lost',
@@ -125,18 +138,32 @@ function readVerdict():
 }
 
 function showVerdict(): void {
-  const { level, headline, facts } = readVerdict()
+  const { level, headline, facts, needs = [] } = readVerdict()
   const section = byID('verdict')
   const isOther = section.dataset.level !== level
   setData(section, 'level', level)
   setData(document.body, 'link', link)
   setText(byID('headline'), headline)
+  showNeeds(needs)
   const list = byID('facts')
   if (list.textContent !== facts.join(''))
     list.replaceChildren(...facts.map(fact => make('li', '', fact)))
   const title = `${marks[level]} ${facts[0] ?? headline} · sluice`
   if (document.title !== title) document.title = title
-  if (isOther) events.say(`${headline}. ${facts.join(', ')}`)
+  const spoken = needs.map(({ text }) => text).join('. ')
+  if (isOther) events.say(`${headline}. ${spoken || facts.join(', ')}`)
+}
+
+/** Shows what needs attention, each with the time since when. */
+function showNeeds(needs: readonly Need[]): void {
+  const texts = needs.map(
+    ({ text, since }) => [text, ` since ${formatMoment(since, now())}`] as const,
+  )
+  const list = byID('needs')
+  if (list.textContent === texts.flat().join('')) return
+  list.replaceChildren(
+    ...texts.map(([text, since]) => make('li', '', text, make('span', 'since', since))),
+  )
 }
 
 const labels: readonly (readonly [keyof Totals, string])[] = [
@@ -165,10 +192,7 @@ function showTotals(totals: Totals): void {
 }
 
 function showLatency(latency: Latency): void {
-  const { p50, p99 } = latency
-  charts.latency(latency)
-  const text = `p50 ${formatMs(p50 ?? 0)} · p99 ${formatMs(p99 ?? 0)}`
-  setText(byID('latency-now'), p50 === undefined || p99 === undefined ? 'none yet' : text)
+  setText(byID('latency-now'), latencyChart.draw(latency))
 }
 
 function showLoad({ loopP99Ms, cpu, memoryBytes, readers }: Load): void {
@@ -178,7 +202,36 @@ function showLoad({ loopP99Ms, cpu, memoryBytes, readers }: Load): void {
   setText(byID('load'), text)
 }
 
-const following = follow(takeToken(), {
+/** Shows the page that the address names: that of a feed, or all feeds. */
+function route(): void {
+  const feed = wantedFeed()
+  setData(document.body, 'view', feed === undefined ? 'all' : 'feed')
+  if (feed !== undefined) byID('feed').focus()
+  void readDetails()
+}
+
+let isReading = false
+
+/** Asks for the details that are in view. They change with each call, so only one is under way. */
+async function readDetails(): Promise<void> {
+  if (isReading) return
+  isReading = true
+  const { current } = range
+  const feed = wantedFeed()
+  if (feed === undefined) {
+    const rates = await ask<RateDetails>(`/rate?range=${current}`, token)
+    if (rates !== undefined) setText(byID('rate-most'), rateChart.draw(rates))
+  } else {
+    const query = new URLSearchParams({ feed, range: current })
+    const details = await ask<FeedDetails>(`/feed?${query}`, token)
+    if (link === 'open') feedView.draw(details, feed, now())
+  }
+  isReading = false
+  // The user has chosen something else meanwhile.
+  if (current !== range.current || feed !== wantedFeed()) await readDetails()
+}
+
+const following = follow(token, {
   onMessage: take,
   onState(state, why) {
     link = state
@@ -196,8 +249,15 @@ byID('pause').addEventListener('click', () => {
   // The server sends everything again, including the changes during the pause.
   if (!isPaused) following.restart()
 })
-startTheme(charts.redraw)
+startTheme(() => {
+  rateChart.redraw()
+  latencyChart.redraw()
+  feedView.redraw()
+})
+addEventListener('hashchange', route)
 setInterval(() => {
   if (!isPaused) draw()
   if (link === 'lost') showVerdict()
+  if (!isPaused && !document.hidden) void readDetails()
 }, SLOW)
+route()

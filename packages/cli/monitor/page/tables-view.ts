@@ -1,5 +1,6 @@
 import type { OriginRow, StackRow } from '../messages.js'
-import { byID, formatCount, formatMs, make, setData, setText } from './dom.js'
+import { byID, formatCount, formatMoment, formatMs, make, setData, setText } from './dom.js'
+import { makeSortable } from './sorting.js'
 
 /** The words of the states of a connection. */
 const words: Readonly<Record<OriginRow['status'], string>> = {
@@ -8,6 +9,31 @@ const words: Readonly<Record<OriginRow['status'], string>> = {
   reconnecting: 'reconnecting',
   disconnected: 'disconnected',
   failed: 'failed',
+}
+
+/** The labels of the columns of origins, which a narrow page shows beside each value. */
+const labels = ['', '', 'round trip', 'first with', 'received', 'out of order', 'reconnects']
+
+/** Makes the function that draws the origins, in the order that the user chooses. */
+export function createOriginsView(): (origins: readonly OriginRow[], now: number) => void {
+  let last: readonly [readonly OriginRow[], number] = [[], 0]
+  const sorting = makeSortable<OriginRow>(
+    'origin-head',
+    [
+      ({ name }) => name,
+      ({ status }) => words[status],
+      ({ roundTripMs }) => roundTripMs,
+      ({ first }) => first,
+      ({ received }) => received,
+      ({ outOfOrder }) => outOfOrder,
+      ({ reconnects }) => reconnects,
+    ],
+    () => drawOrigins(sorting.sort(last[0]), last[1]),
+  )
+  return (origins, now) => {
+    last = [origins, now]
+    drawOrigins(sorting.sort(origins), now)
+  }
 }
 
 /** Returns the cells of a row of a table, and adds the row if it is missing. */
@@ -24,7 +50,7 @@ function rowOf(table: HTMLElement, index: number, cells: number): readonly HTMLE
  * Draws the origins. The share of an origin is the number of reports that it brought first, divided
  * by the sum of these numbers over all origins.
  */
-export function drawOrigins(origins: readonly OriginRow[]): void {
+function drawOrigins(origins: readonly OriginRow[], now: number): void {
   const table = byID('origin-rows')
   const all = origins.reduce((sum, { first }) => sum + first, 0)
   while (table.children.length > origins.length) table.lastElementChild?.remove()
@@ -41,31 +67,34 @@ export function drawOrigins(origins: readonly OriginRow[]): void {
       HTMLElement,
       HTMLElement,
     ]
-    const isUp = open > 0 && open === connections
-    setData(title.parentElement as HTMLElement, 'state', isUp ? 'live' : 'lost')
+    const { awaySince, reason = '' } = origin
+    setData(title.parentElement as HTMLElement, 'state', awaySince === undefined ? 'live' : 'lost')
     setText(title, name)
     title.title = host
     const some = connections > 1 ? ` ${open}/${connections}` : ''
-    drawState(state, `${words[status]}${some}`)
-    state.title = origin.reason ?? ''
+    const since = awaySince === undefined ? '' : `since ${formatMoment(awaySince, now)}`
+    drawState(state, `${words[status]}${some}`, since)
+    state.title = reason
     setText(trip, roundTripMs === undefined ? '–' : formatMs(roundTripMs))
     drawShare(share, all === 0 ? undefined : first / all)
     setText(received, formatCount(origin.received))
     setText(disorder, formatCount(outOfOrder))
     setText(again, formatCount(reconnects))
     for (const cell of [trip, received, disorder, again]) cell.className = 'number'
+    for (const [at, cell] of cells.entries()) setData(cell, 'label', labels[at] as string)
   }
 }
 
-/** Draws a shape and a word into a cell. */
-function drawState(cell: HTMLElement, text: string): void {
+/** Draws a shape and a word into a cell, and since when. */
+function drawState(cell: HTMLElement, text: string, since: string): void {
   if (cell.children.length === 0) {
     const shape = make('i', 'shape')
     shape.ariaHidden = 'true'
     cell.className = 'c-state'
-    cell.append(shape, make('span'))
+    cell.append(shape, make('span'), make('span', 'since'))
   }
-  setText(cell.lastElementChild as HTMLElement, text)
+  setText(cell.children[1] as HTMLElement, text)
+  setText(cell.children[2] as HTMLElement, since)
 }
 
 /** Draws a percentage, and a bar of that length, into a cell. */

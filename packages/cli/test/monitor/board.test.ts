@@ -6,6 +6,7 @@ import { FeedRecord } from '../../monitor/feed-record.js'
 import { digitsFor, FeedTable } from '../../monitor/feed-table.js'
 import { Ages, countPlugins } from '../../monitor/measured-client.js'
 import type { FeedState, Message, OriginRow } from '../../monitor/messages.js'
+import { scaleOf } from '../../monitor/page/scale.js'
 import { Series } from '../../monitor/series.js'
 import { type Condition, verdictOf } from '../../monitor/verdict.js'
 
@@ -257,6 +258,28 @@ describe('the verdict', () => {
     const { needs } = verdictOf({ ...well, origins })
     expect(needs).toHaveLength(8)
     expect(needs[7]).toEqual({ text: '5 more need attention', since: 7000 })
+  })
+})
+
+describe('the scale of a chart', () => {
+  const steady = Array.from({ length: 100 }, (_, index) => 10 + (index % 3))
+
+  test('is that of most values, and knows the greatest', () => {
+    const values = [...steady.slice(0, 50), null, 1000, 900, ...steady.slice(50)]
+    expect(scaleOf(values)).toEqual({ top: 18, most: { value: 1000, index: 51 } })
+  })
+
+  test('cuts nothing where there is no spike, few values are known, or most are 0', () => {
+    expect(scaleOf(steady).top).toBe(12)
+    expect(scaleOf([1, 1, 1, 1, 100]).top).toBe(100)
+    expect(scaleOf([...steady.map(() => 0), 5]).top).toBe(5)
+    expect(scaleOf([null, null])).toEqual({ top: 1, most: undefined })
+    expect(scaleOf([0, 0]).top).toBeGreaterThan(0)
+  })
+
+  test('shows a level that lasts whole', () => {
+    const values = [...steady, ...Array.from({ length: 20 }, () => 50)]
+    expect(scaleOf(values).top).toBe(50)
   })
 })
 
