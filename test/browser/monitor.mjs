@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
+import { setTimeout as pause } from 'node:timers/promises'
 import { startDataEngine } from '@sluice/engine'
 import { NoChromium } from '../support/chromium.mjs'
 import { openBrowser, until } from './devtools.mjs'
@@ -164,6 +165,8 @@ const checks = {
   },
   async 'says within a second that an origin is lost'() {
     const delays = []
+    const trips = async () => (await cellsOf('origin-rows')).every(cells => / ms$/.test(cells[2]))
+    await until(trips, 'both round trips', 60_000)
     for (let round = 0; round < 3; round++) {
       const [origin] = engine.origins
       await waitFor('both origins', facts, ['32 feeds, all live', '2 of 2 origins', 'no gaps'])
@@ -172,9 +175,13 @@ const checks = {
       await browser.until(`document.getElementById('verdict').dataset.level === 'degraded'`)
       delays.push(Math.round(performance.now() - killedAt))
       assert.deepEqual(await facts(), ['32 feeds, all live', '1 of 2 origins', 'no gaps'])
-      const [[name, state]] = await cellsOf('origin-rows')
+      const [[name, state, trip]] = await cellsOf('origin-rows')
       assert.equal(name, '001')
-      assert.notEqual(state, 'connected')
+      assert.match(state, /^(?!connected).+since \d\d:\d\d:\d\d UTC$/)
+      assert.equal(trip, '–')
+      const needs = await textOf('needs')
+      assert.match(needs, /^origin 001 at 127\.0\.0\.1:\d+ is away: .+ since \d\d:\d\d:\d\d UTC$/)
+      assert.match(needs, new RegExp(`${state.slice(-12)}$`))
       await origin.restart()
       await waitFor('the verdict', verdict, 'ok')
     }
@@ -187,8 +194,10 @@ const checks = {
   },
   async 'can be used with keys alone, and shows where the focus is'() {
     const stops = []
-    for (let step = 0; step < 9; step++) {
+    for (let step = 0; step < 80; step++) {
       await browser.press('Tab')
+      // Behind the last stop the focus leaves the page.
+      if (await browser.evaluate('document.activeElement === document.body')) break
       stops.push(
         await browser.evaluate(`(() => {
           const { activeElement: at } = document
@@ -207,10 +216,78 @@ const checks = {
       'feeds-scroll',
     ])
     assert.ok(names.filter(name => name === 'scroll').length >= 3, String(names))
+    // The heads of two tables; the range of a chart.
+    assert.equal(names.filter(name => name === 'sort').length, 14, String(names))
     assert.deepEqual(
       stops.filter(([, isSeen]) => !isSeen),
       [],
     )
+  },
+  async 'sorts a table by the head of a column, with keys'() {
+    const rows = async column => (await cellsOf('feed-rows')).map(cells => cells[column])
+    const heads = () =>
+      browser.evaluate(
+        `[...document.querySelectorAll('#feed-head th')].map(head => head.ariaSort ?? 'none')`,
+      )
+    const before = await rows(0)
+    await browser.evaluate(`document.querySelector('#feed-head .c-price .sort').focus()`)
+    await browser.press('Enter')
+    const number = text => Number(text.replaceAll(',', ''))
+    const falling = before.length && (await rows(1)).map(number)
+    assert.deepEqual(
+      falling,
+      falling.toSorted((one, other) => other - one),
+    )
+    assert.equal((await heads())[1], 'descending')
+    await browser.press('Enter')
+    const rising = (await rows(1)).map(number)
+    assert.deepEqual(
+      rising,
+      rising.toSorted((one, other) => one - other),
+    )
+    assert.equal((await heads())[1], 'ascending')
+    engine.publish(others[3], { price: 900_000n * e18 })
+    await waitFor('the new order', async () => (await rows(1)).at(-1), '900,000.0000')
+    await browser.press('Enter')
+    assert.deepEqual([await rows(0), new Set(await heads())], [before, new Set(['none'])])
+    const name = async () => (await cellsOf('origin-rows')).map(([first]) => first)
+    const sortOrigins = `document.querySelector('#origin-head .sort').click()`
+    await browser.evaluate(sortOrigins)
+    await browser.evaluate(sortOrigins)
+    assert.deepEqual(await name(), ['002', '001'])
+    await browser.evaluate(sortOrigins)
+    assert.deepEqual(await name(), ['001', '002'])
+  },
+  async 'shows the events by their times after a reload, too'() {
+    await openPage(monitor.url)
+    await browser.until(`document.querySelectorAll('#event-rows li').length > 3`)
+    const times = await browser.evaluate(
+      `[...document.querySelectorAll('#event-rows time')].map(time => time.dateTime)`,
+    )
+    assert.deepEqual(times, times.toSorted().reverse())
+    assert.match(await textOf('events-zone'), /^times in UTC$/)
+    await waitFor('the feeds', async () => (await cellsOf('feed-rows')).length, 32)
+  },
+  async 'cuts a spike of the rate, marks it, and says how high it is'() {
+    const draws = () => textOf('rate-most')
+    for (let round = 0; round < 100; round++) {
+      engine.publish(fine)
+      await pause(100)
+    }
+    for (let round = 0; round < 3000; round++) engine.publish(fine)
+    const pattern = /^highest ([\d,.]+) at \d\d:\d\d:\d\d, above the chart \(▲\)$/
+    const most = await until(async () => {
+      const [, value = '0'] = pattern.exec(await draws()) ?? []
+      return Number(value.replaceAll(',', '')) > 200 && value
+    }, 'the mark of a spike')
+    await browser.evaluate(
+      `[...document.querySelectorAll('#rate .ranges button')].find(({ textContent }) => textContent === '6 h').click()`,
+    )
+    await browser.until(
+      `document.querySelector('#rate .ranges [aria-pressed=true]').textContent === '6 h'`,
+    )
+    await browser.until(`!/▲/.test(document.getElementById('rate-most').textContent)`)
+    assert.match(await draws(), new RegExp(`^highest ${most} at `))
   },
   async 'filters the feeds'() {
     const visible = () =>
@@ -250,7 +327,7 @@ const checks = {
   },
   async 'shows a gap'() {
     engine.publish(fine, {}, { streamed: false, stored: false })
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await pause(50)
     engine.publish(fine, {})
     const gaps = async () => (await cellsOf('feed-rows'))[1][5]
     await waitFor('the gap', gaps, '1')
@@ -262,6 +339,57 @@ const checks = {
     )
     assert.match(await textOf('announcer'), /Needs attention|gap/)
   },
+  async 'has a page for a feed: exact prices, the spread, changes, reports and gaps'() {
+    const bid = 3_851_421_299_999_999_999_999n
+    const quote = { price: bid + 1n, bid, ask: bid + 1_925_710_649_999_999_999n }
+    engine.publish(ethUsd, quote)
+    await browser.evaluate(
+      `[...document.querySelectorAll('#feed-rows a')].find(({ textContent }) => textContent === 'ETH/USD').click()`,
+    )
+    const facts = async () =>
+      new Map(
+        await browser.evaluate(
+          `[...document.querySelectorAll('#feed-facts div')].map(({ children }) => [...children].map(each => each.textContent))`,
+        ),
+      )
+    await waitFor('the price', async () => (await facts()).get('price'), '3851.4213')
+    const shown = await facts()
+    assert.equal(shown.get('bid'), '3851.421299999999999999')
+    assert.equal(shown.get('ask'), '3853.347010649999999998')
+    assert.equal(shown.get('spread'), '1.925710649999999999 · 5.00 bps')
+    assert.equal(await browser.evaluate('location.hash'), `#/feed/${ethUsd}`)
+    assert.equal(await textOf('feed-id'), ethUsd)
+    const [report] = await cellsOf('report-rows')
+    assert.deepEqual(report.slice(1, 4), [
+      '3851.4213',
+      '3851.421299999999999999',
+      '3853.347010649999999998',
+    ])
+    assert.match(report[0], /^\d\d:\d\d:\d\d\.000$/)
+    assert.match(report[5], /^origin 00[12]$/)
+    const changes = await cellsOf('change-rows')
+    assert.deepEqual(
+      changes.map(([range]) => range),
+      ['5 min', '15 min', '1 h', '6 h'],
+    )
+    assert.match(changes[0][3], /^\d\d:\d\d:\d\d UTC$/)
+    await browser.evaluate(`location.hash = '#/feed/0X10035A7B…C6D7'`)
+    await waitFor('the feed by its name', () => textOf('feed-id'), fine)
+    const [[, , cause]] = await cellsOf('gap-rows')
+    assert.equal(cause, 'upstream')
+    assert.match(await textOf('price-now'), /UTC, gaps are coloured$/)
+    for (const width of [320, 390, 1440]) {
+      await browser.resize(width, 844)
+      const wide = await browser.evaluate(`[document.documentElement.scrollWidth, innerWidth]`)
+      assert.ok(wide[0] <= wide[1], `${wide} of ${width}`)
+      assert.deepEqual([width, await audit()], [width, []])
+    }
+    await browser.resize(1440, 1000)
+    await browser.evaluate(`location.hash = '#/feed/nothing'`)
+    await browser.until(`!document.getElementById('no-feed').hidden`)
+    await browser.evaluate(`location.hash = '#/'`)
+    await browser.until(`document.getElementById('feeds').checkVisibility()`)
+  },
   async 'needs no scrolling to the side on a phone'() {
     for (const width of [320, 390, 768]) {
       await browser.resize(width, 800)
@@ -271,6 +399,13 @@ const checks = {
         `(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.getElementById('feeds-scroll'))`,
       )
       assert.ok(table, `the feeds are wider than ${width}`)
+      const cut = await browser.evaluate(`[...document.querySelectorAll('#origin-rows tr > *')]
+        .filter(cell => {
+          const { left, right, width } = cell.getBoundingClientRect()
+          return width === 0 || left < 0 || right > innerWidth || cell.scrollWidth > cell.clientWidth + 1
+        })
+        .map(cell => cell.textContent)`)
+      assert.deepEqual([width, cut], [width, []])
     }
     await browser.resize(1440, 1000)
   },
@@ -358,7 +493,9 @@ async function runCheck(name, run) {
   const started = performance.now()
   try {
     const remark = await run()
-    const complaints = browser.complaints.splice(0).filter(text => !/ERR_|status of 401/.test(text))
+    const complaints = browser.complaints
+      .splice(0)
+      .filter(text => !/ERR_|status of 40[14]/.test(text))
     assert.deepEqual(complaints, [])
     const ms = Math.round(performance.now() - started)
     console.log(`  ok    monitor: ${name}  (${ms} ms)${remark === undefined ? '' : `: ${remark}`}`)
@@ -370,7 +507,7 @@ async function runCheck(name, run) {
 
 try {
   browser = await openBrowser()
-  monitor = await startMonitor(['--ha'], envOf(engine))
+  monitor = await startMonitor(['--ha', '--stale', '600'], envOf(engine))
   await browser.resize(1440, 1000)
   await browser.prefer({ 'prefers-color-scheme': 'light' })
   await openPage(monitor.url)
