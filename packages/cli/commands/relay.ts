@@ -20,6 +20,7 @@ import {
 } from '../service/service.js'
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
 import { lookUpAllFeeds, lookUpFeeds } from '../stream/look-up.js'
+import { noteVerification } from '../stream/verification.js'
 
 /** A second in milliseconds. */
 const SECOND = 1000
@@ -162,6 +163,7 @@ export const addRelayCommand: AddCommand = defineCommand({
         relay.stream.on('gap', ({ feedID, from, to }) =>
           warn(io, `gap of ${feedID}: ${from} to ${to}`),
         )
+        noteVerification(relay.stream, line => warn(io, line))
         ended.push(relay.closed)
         say(io, `relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it`)
       }

@@ -6,6 +6,7 @@ import { type IO, warn } from '../io.js'
 import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
 import { describeTotals, noteEvents, type Verbosity } from './events.js'
+import { noteVerification } from './verification.js'
 
 const streaming = {
   ha: { help: 'one connection per origin of the service' },
@@ -60,6 +61,8 @@ export async function runToEnd(
   const verbosity = verbosityOf(options)
   const wasNoted = noteEvents(stream, feeds, verbosity, note)
   let advice: string | undefined
+  // With --verbose, the client logs it.
+  if (verbosity === 'normal') noteVerification(stream, note)
   try {
     await Promise.race([stream.connect().then(() => stream.closed), ...ended])
   } catch (thrown) {

@@ -285,6 +285,23 @@ describe('sluice relay', () => {
     })
   })
 
+  test('with --signers says what verifies the reports, and how many a second', async () => {
+    const world = await startWorld()
+    const engine = await world.engine()
+    const signers = join(folder(), 'signers.json')
+    writeFileSync(signers, JSON.stringify(engine.network))
+    const relay = start(world, engine, ...feeds, '--create', '--signers', signers)
+    await until(() => relay.output.out.includes('relaying'))
+    for (let at = 0; at < 50; at++) engine.publish(feed(1))
+    await until(() => relay.output.err !== '')
+    relay.child.kill('SIGTERM')
+    const { code, err } = await relay.ended
+    expect(err).toMatch(
+      /^sluice: verification: secp256k1 in \d threads?, about \d+ reports a second of f \d\n$/,
+    )
+    expect(code).toBe(0)
+  })
+
   test('takes the feeds of a file', async () => {
     const world = await startWorld()
     const engine = await world.engine()

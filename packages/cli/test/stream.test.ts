@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { withoutControls } from '@sluice/test-support/controls.js'
 import { longTest } from '@sluice/test-support/long.js'
-import { until } from '@sluice/test-support/waiting.js'
+import { pause, until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
 import { type Around, type RunningHere, runHere, start } from './support/cli.js'
 
@@ -120,6 +120,24 @@ describe('sluice stream', () => {
     expect(row?.split(',')[4]).toBe('3000')
     expect(other.err).toMatch(/sluice: origin 00[12]: report of feed 0x0003.* is not verified: /)
     expect(other.err).toMatch(/1 report, \d verified, /)
+  })
+
+  test('says once what verifies the reports, and how many a second', async () => {
+    const signers = ['--signers', inFolder('signers.json')]
+    const line =
+      /sluice: verification: \w+ in (the event loop|\d threads?), about \d+ reports a second of f \d\n/
+    const said = stream([eth, ...signers, '--json'])
+    const quiet = stream([eth, ...signers, '--json', '--quiet'])
+    const unverified = stream([eth, '--json'])
+    await until(() => engine.connections === 3)
+    for (let time = 1; time <= 20; time++) publish(eth, time)
+    await until(() => line.test(said.output.err))
+    for (let time = 21; time <= 40; time++) publish(eth, time)
+    await until(() => linesOf(quiet.output.out).length === 40)
+    await pause(500)
+    const [one, ...others] = await Promise.all([said, quiet, unverified].map(stop))
+    expect(one?.err.split(line)).toHaveLength(3)
+    for (const { err } of others) expect(err).not.toContain('verification')
   })
 
   longTest('says which range is missing for good', async () => {
