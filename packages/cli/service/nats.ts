@@ -59,7 +59,8 @@ export async function connectNats(
   try {
     return await library.connect({
       servers: nats.split(',').map(server => server.trim()),
-      ...(reconnect ? { maxReconnectAttempts: -1 } : { reconnect }),
+      // A user whose password is changed may be known again later.
+      ...(reconnect ? { maxReconnectAttempts: -1, ignoreAuthErrorAbort: true } : { reconnect }),
       ...user?.settings,
       // The types of NATS allow only strings, but Node.js accepts bytes too.
       ...(tls === undefined ? {} : { tls: tls as object }),
