@@ -18,6 +18,7 @@ export type Severity = 'warning' | 'unready' | 'dead'
 export interface Problem {
   /** The name of the cause. The metric, the readiness and the log line all have this name. */
   readonly cause: string
+  /** How bad the problem is. */
   readonly severity: Severity
   /** What is wrong, in words. */
   readonly message: string
@@ -29,9 +30,11 @@ export interface Problem {
 export interface Measure {
   /** The name by OpenTelemetry's rules: words separated by dots. */
   readonly name: string
+  /** A counter never falls. A gauge may rise and fall. */
   readonly kind: 'counter' | 'gauge'
   /** The UCUM code of the unit: `s`, or in braces the name of the counted thing. */
   readonly unit: string
+  /** What the number counts or measures. */
   readonly description: string
   /** The name of the attribute that distinguishes the values. @default one value, without it */
   readonly attribute?: string

@@ -21,7 +21,30 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
  * service or the log, 5 for an invalid report, 1 for any other error.
  */
 export function exitCodeOf(thrown: unknown): number {
+  if (listenProblem(thrown) !== undefined) return 2
   return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
+}
+
+/** The reasons why a server can't listen, in words, by error code. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'it is in use: choose another',
+  EACCES: 'that needs more rights: choose a port from 1024 on',
+  EADDRNOTAVAIL: 'this machine has no such address',
+}
+
+/** Says why a server can't listen; undefined for other errors. */
+export function listenProblem(thrown: unknown): string | undefined {
+  const {
+    syscall,
+    code = '',
+    address,
+    port,
+  } = (thrown ?? {}) as NodeJS.ErrnoException & {
+    readonly address?: string
+    readonly port?: number
+  }
+  if (syscall !== 'listen') return undefined
+  return `port ${port} of ${address} can’t be listened on: ${reasons[code] ?? code}`
 }
 
 /**

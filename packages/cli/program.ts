@@ -26,7 +26,7 @@ import {
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
 import { addVerifyCommand } from './commands/verify.js'
-import { adviceOn, exitCodeOf, inOneLine } from './errors.js'
+import { adviceOn, exitCodeOf, inOneLine, listenProblem } from './errors.js'
 import { type IO, warn } from './io.js'
 
 /** The commands, in the order in which the help lists them, by what a person wants to do. */
@@ -95,7 +95,7 @@ export async function run(args: readonly string[], io: IO): Promise<number> {
     // Commander has already printed the error. The error of --help has the code 0.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (io.signal.aborted) return io.exitCode
-    warn(io, inOneLine(asError(thrown).message))
+    warn(io, inOneLine(listenProblem(thrown) ?? asError(thrown).message))
     const advice = adviceOn(thrown)
     if (advice !== undefined) warn(io, advice)
     return exitCodeOf(thrown)

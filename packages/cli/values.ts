@@ -171,7 +171,12 @@ function spanOf(text: string): number | undefined {
 }
 
 function dateOf(text: string, rule: string): number {
-  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  const [date, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})/.exec(text) ?? []
+  const time = date === undefined ? Number.NaN : Date.parse(text)
+  // Without this, the 30th of February would be the 2nd of March.
+  const last = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()
+  if (Number(day) > last)
+    throw new InvalidArgumentError(`must be a date: month ${month} of ${year} has ${last} days`)
   if (Number.isNaN(time)) throw new InvalidArgumentError(`must be ${rule}`)
   return time
 }

@@ -1,6 +1,7 @@
 /** Entries for Node, Bun and Deno: they need files, servers or threads, or a package that does. */
 const ofNode = [
   './internal',
+  './health',
   './stores',
   './plugins/confidential-http',
   './plugins/prometheus',

@@ -89,6 +89,8 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     const { loopback = false, privateNetworks = false } = options
     const log = standardError(io)
     protectSecrets(options.allowInstrumentation, io, log)
+    // First, so that nothing runs if its port is in use.
+    await using metrics = await startMetrics(options, io)
     const { openVault } = await import('@sluice/confidential-http/vault')
     const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
     const { owner } = await openVault(vault, { insecurePermissions, ...given({ rollbackState }) })
@@ -103,7 +105,6 @@ export const addEnclaveCommand: AddCommand = defineCommand({
       renewAfter: { requests: options.renewAfterRequests, quietMs: options.renewAfterQuiet },
       ...given({ audit: audit === undefined ? undefined : { file: audit, insecurePermissions } }),
     })
-    await using metrics = await startMetrics(options, io)
     metrics.add(server.health)
     tell(io, bold('An enclave is running; Ctrl-C ends it'))
     say(io, `ENCLAVE_URL=${server.url}`)

@@ -1,6 +1,7 @@
-import { access, writeFile } from 'node:fs/promises'
+import { access, readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { DataEngine, RecordedReport } from '@sluice/engine'
+import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { readRecorded } from '../gaps.js'
 import { fileError } from '../input/files.js'
@@ -177,9 +178,18 @@ async function describeEngine(engine: DataEngine, io: IO, envOut?: string): Prom
     ...feeds.map(feedID => `  ${feedID}`),
   ]
   if (envOut === undefined) await print(io, settings)
-  else
+  else {
+    await checkIsOurs(envOut, apiKey)
     await writeFile(envOut, settings, { mode: 0o600 }).catch((cause: unknown) => {
       throw fileError('--env-out', envOut, cause, 'written to')
     })
+  }
   for (const line of lines) tell(io, line)
+}
+
+/** Throws if a file has anything but the settings of a local engine, such as a user's own keys. */
+async function checkIsOurs(path: string, apiKey: string): Promise<void> {
+  const text = await readFile(path, 'utf8').catch(() => '')
+  if (text !== '' && !text.includes(`API_KEY=${apiKey}\n`))
+    throw new ValidationError(`--env-out: ${path} has other contents: name another file`)
 }

@@ -48,6 +48,9 @@ export const addGapsCommand: AddCommand = defineCommand({
     }
     if (io.signal.aborted) return
     const chains = links.check()
+    // "No gaps" of nothing would be a false comfort.
+    if (files.length > 0 && chains.length === 0)
+      throw new ValidationError(`${files.join(', ')}: no report${whichOf(options)} in there`)
     const missing = chains.flatMap(chain => chain.missing)
     for (const each of missing)
       await print(io, `${options.json ? JSON.stringify(each) : describe(each, feeds)}\n`)
@@ -89,6 +92,19 @@ async function readService(
   return feeds
 }
 
+/** The options that choose reports of files. */
+interface ChosenReports {
+  readonly feed?: string | undefined
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+}
+
+/** The reports that the options choose, in words. */
+function whichOf({ feed, from, to }: ChosenReports): string {
+  const of = feed === undefined ? '' : ` of ${feed}`
+  return from === undefined && to === undefined ? of : `${of} in that time`
+}
+
 function describe({ feedID, from, to, kind }: Missing, feeds: readonly Feed[]): string {
   const name = feedName(feeds.find(feed => feed.feedID === feedID) ?? factsOf(feedID))
   const range = dateRange(feedID, from, to)
@@ -109,7 +125,7 @@ function summarize(chains: readonly Chain[]): readonly string[] {
   const lines = [bold(`${count(reports, 'report')} of ${count(chains.length, 'feed')}: ${gaps}`)]
   if (possible > 0)
     lines.push(
-      `${count(possible, 'possible gap')}, in feeds whose reports may not name the ones before them`,
+      `${count(possible, 'possible gap')}, which --strict counts: the reports of these feeds may not name the ones before them`,
     )
   if (repeated > 0)
     lines.push(`${count(repeated, 'report')} too many: they stand there more than once`)

@@ -1,3 +1,4 @@
+import { ValidationError } from 'sluice/core'
 import { streamHealth } from 'sluice/health'
 import { type AddCommand, defineCommand, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
@@ -68,6 +69,8 @@ export const addRecordCommand: AddCommand = defineCommand({
   ],
   async run(options, io, args) {
     const { dir, from, maxReconnects: maxReconnectAttempts } = options
+    if (from !== undefined && from > Date.now())
+      throw new ValidationError('--from must not be in the future')
     const compression = compressionOf(options.compress)
     const rotation = { maxBytes: options.rotateSize * 1_000_000, maxMs: options.rotateEvery }
     const service = findService(options, io)

@@ -1,3 +1,4 @@
+import { asError, ValidationError } from 'sluice/core'
 import { streamHealth } from 'sluice/health'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
@@ -41,7 +42,7 @@ export const addStreamCommand: AddCommand = defineCommand({
   ],
   async run(options, io, args) {
     const { cursors, maxReconnects: maxReconnectAttempts } = options
-    if (cursors !== undefined) checkFolder('--cursors', cursors)
+    if (cursors !== undefined) await checkCursors(cursors)
     const service = findService(options, io)
     const limits = new StreamLimits(options, io.signal)
     await using metrics = await startMetrics(options, io)
@@ -82,3 +83,16 @@ export const addStreamCommand: AddCommand = defineCommand({
     })
   },
 })
+
+/** Throws if a file of cursors is there and can't be read: the stream would go on without it. */
+async function checkCursors(path: string): Promise<void> {
+  checkFolder('--cursors', path)
+  try {
+    await fileCursors(path).load()
+  } catch (thrown) {
+    throw new ValidationError(
+      `--cursors: ${asError(thrown).message}: remove that file, or name another`,
+      { cause: asError(thrown) },
+    )
+  }
+}

@@ -55,6 +55,8 @@ export const addHolderCommand: AddCommand = defineCommand({
       )
     const trust =
       writer === undefined ? undefined : { writer, callers, peers, ...given({ minThreshold }) }
+    // First, so that nothing runs if its port is in use.
+    await using metrics = await startMetrics(options, io)
     const { startVaultHolder } = await import('@sluice/confidential-http/vault')
     const holder = await startVaultHolder({
       ...{ directory, host, log },
@@ -62,7 +64,6 @@ export const addHolderCommand: AddCommand = defineCommand({
       insecurePermissions: options.insecurePermissions === true,
       ...given({ trust }),
     })
-    await using metrics = await startMetrics(options, io)
     metrics.add(holder.health)
     tell(io, bold('A holder is running; Ctrl-C ends it'))
     say(io, `HOLDER_URL=${holder.url}`)

@@ -1,12 +1,11 @@
-import { ValidationError } from 'sluice/core'
-import { checkURL } from 'sluice/internal'
+import { DataStreamsError, ValidationError } from 'sluice/core'
+import { checkURL, foreignCause, networkReason } from 'sluice/internal'
 import type { Signers } from 'sluice/plugins/verify'
 import {
   onchainSigners,
   type RequestingClient,
   verifierProxies,
 } from 'sluice/plugins/verify/onchain'
-import { ReportVerificationError } from 'sluice/report'
 
 /** The timeout of a request, in milliseconds. */
 const TIMEOUT = 5000
@@ -63,13 +62,9 @@ async function findVerifier(client: NodeClient): Promise<string> {
   let chainID: number
   try {
     chainID = Number(await client.request({ method: 'eth_chainId', params: [] }))
-  } catch {
-    throw new ReportVerificationError(
-      'the Ethereum node can’t be asked for the number of its chain',
-      {
-        reason: 'signers-unavailable',
-      },
-    )
+  } catch (thrown) {
+    const message = `the Ethereum node of --onchain can’t be asked for the number of its chain: ${networkReason(thrown)}`
+    throw new DataStreamsError(message, { code: 'API_NETWORK', cause: foreignCause(thrown) })
   }
   const found = verifierProxies.find(each => each.chainID === chainID)
   if (found !== undefined) return found.address

@@ -14,6 +14,7 @@ const file = (name: string, text: string): string => {
 }
 const json = file('other.json', '{"a":1}')
 const broken = file('broken.json', '[1,2')
+const empty = file('empty.ndjson', '')
 const feed = `0x0003${'5a'.repeat(30)}`
 
 test.each([
@@ -57,6 +58,13 @@ test.each([
   [`stream ${feed} --cursors /none/c.json`, 'ENOENT, there is no such file or folder'],
   [`record ${feed} --dir ${json}`, `--dir can’t be written to ${json}: EEXIST, there is another`],
   [`replay ${json}`, 'must have a fullReport'],
+  [`gaps ${empty}`, 'empty.ndjson: no report in there'],
+  [`page ${feed} --from 2026-02-30`, 'month 02 of 2026 has 28 days'],
+  [`record ${feed} --dir ${folder}/r --from 2099-01-01`, '--from must not be in the future'],
+  [`stream ${feed} --cursors ${broken}`, 'remove that file, or name another'],
+  [`serve --port 0 --env-out ${json}`, 'has other contents: name another file'],
+  ['serve --host 203.0.113.1', 'this machine has no such address'],
+  ['enclave --key x --caller y --metrics 203.0.113.1:1', 'this machine has no such address'],
   ['serve --port 99999', 'must be a whole number from 0 to 65535'],
   [`keygen ${json}`, 'a key is never overwritten: name another file'],
   ['vault lst', 'Did you mean list?'],
