@@ -77,9 +77,10 @@ export async function startInTerminal(
     resize: (columns, rows) => void stty('cols', String(columns), 'rows', String(rows)),
     settings: () => stty('-a'),
     resume() {
-      // script is suspended with its command.
       child.kill('SIGCONT')
       process.kill(Number(pid), 'SIGCONT')
+      // script suspends itself some time after its command, and may do so only now.
+      for (const ms of [200, 1000, 3000]) setTimeout(() => child.kill('SIGCONT'), ms).unref()
     },
     ended,
   }
