@@ -48,6 +48,7 @@ export async function startPrometheus(targets) {
     ],
     { stdio: 'ignore' },
   )
+  process.once('exit', () => child.kill('SIGKILL'))
   const url = `http://127.0.0.1:${port}`
   const isUp = () =>
     fetch(`${url}/-/ready`).then(

@@ -4,6 +4,12 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 const command = fileURLToPath(new URL('../../packages/cli/dist/esm/sluice.js', import.meta.url))
+/** Ends with this process, whatever ends it. */
+const running = new Set()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 export const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
 
 /** Waits until a check gives a value, and returns the value. */
@@ -24,6 +30,8 @@ export function startProcess(args, { program = command, env = {}, cwd } = {}) {
     cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
   })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   const output = { out: '', err: '' }
   child.stdout.on('data', data => (output.out += data))
   child.stderr.on('data', data => (output.err += data))

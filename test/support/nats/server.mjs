@@ -88,12 +88,15 @@ export async function startNats({
     return createNode(folder, `n${index + 1}`, ports[index], settings)
   })
   await Promise.all(nodes.map(node => node.start()))
+  const endAll = () => nodes.map(node => node.kill())
+  process.once('exit', endAll)
   return {
     nodes,
     folder,
     servers: nodes.map(({ port }) => `127.0.0.1:${port}`),
     async close() {
-      await Promise.all(nodes.map(node => node.kill()))
+      process.off('exit', endAll)
+      await Promise.all(endAll())
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
     },
   }
