@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterAll } from '@jest/globals'
 import { command, type Ran } from './command.js'
 import { until } from './waiting.js'
@@ -39,7 +40,7 @@ export interface InTerminal {
   /** The settings of the terminal, as stty prints them. */
   readonly settings: () => string
   /** Has a suspended command run again. */
-  readonly resume: () => void
+  readonly resume: () => Promise<void>
   readonly ended: Promise<Ran>
 }
 
@@ -76,11 +77,11 @@ export async function startInTerminal(
     press: keys => void child.stdin.write(keys),
     resize: (columns, rows) => void stty('cols', String(columns), 'rows', String(rows)),
     settings: () => stty('-a'),
-    resume() {
+    async resume() {
+      // script suspends itself some time after its command, and would do so after the signal.
+      await until(() => stateOf(Number(child.pid)) === 'T', 20_000)
       child.kill('SIGCONT')
       process.kill(Number(pid), 'SIGCONT')
-      // script suspends itself some time after its command, and may do so only now.
-      for (const ms of [200, 1000, 3000]) setTimeout(() => child.kill('SIGCONT'), ms).unref()
     },
     ended,
   }
@@ -109,4 +110,13 @@ export async function runInTerminal(
     press('\x03')
   }
   return ended
+}
+
+/** The state of a process in Linux: T is stopped. Undefined if the process has ended. */
+export function stateOf(pid: number): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0]
+  } catch {
+    return undefined
+  }
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { openSync, readFileSync } from 'node:fs'
+import { openSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
@@ -8,6 +8,7 @@ import {
   type InTerminal,
   runInTerminal,
   startInTerminal,
+  stateOf,
 } from '@sluice/test-support/terminal.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
@@ -115,7 +116,7 @@ describe('the table of stream with more feeds than rows', () => {
       await until(() => stateOf(pid) === 'T')
       expect(isOurs(table.settings())).toBe(true)
       const before = table.shown().length
-      table.resume()
+      await table.resume()
       await until(() => table.shown().slice(before).includes('rows 1–26 of 57'))
       // Drawn below what the shell has shown: not over it.
       expect(table.shown().startsWith('\x1b[28A', before)).toBe(false)
@@ -142,12 +143,3 @@ describe('the table of stream with more feeds than rows', () => {
     },
   )
 })
-
-/** The state of a process in Linux: T is stopped. Undefined if the process has ended. */
-function stateOf(pid: number): string | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0]
-  } catch {
-    return undefined
-  }
-}
