@@ -122,8 +122,10 @@ const begunAt = performance.now()
 const lanes = await Promise.all(wanted.map(name => all[name]()))
 const targets = Object.fromEntries(lanes.map(({ service }) => [service.name, service.target]))
 const prometheus = await startPrometheus(targets)
-const rows = (await Promise.all(lanes.map(lane => runLane(lane, prometheus)))).flat()
+const isScraped = async () => (await prometheus.query('sluice_ready')).length === lanes.length
+await until('every service is scraped', isScraped)
 if (wanted.length === order.length) await checkPage(prometheus)
+const rows = (await Promise.all(lanes.map(lane => runLane(lane, prometheus)))).flat()
 await prometheus.close()
 const seconds = Math.round((performance.now() - begunAt) / 1000)
 console.log(
