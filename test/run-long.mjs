@@ -29,8 +29,9 @@ const suites = [
         'packages/cli/test/(everywhere|record)\\.test',
       ]),
 ]
-/** The longest ones, which change only with the test kit and with the vault's resharing. */
-const notShared = 'test/(testing/planted|vault/holder-attack-table)\\.long\\.test'
+/** The longest ones, which change only with the test kit, the vault's resharing and the release. */
+const notShared =
+  'test/(testing/planted|vault/holder-attack-table|build/(publish|check-release))\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
