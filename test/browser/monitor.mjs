@@ -335,7 +335,7 @@ const checks = {
     assert.deepEqual((await facts()).at(2), '1 gap in 5 minutes')
     assert.match(
       await textOf('event-rows'),
-      /gap0x10035a7b…c6d7: gap from [\d-]+ \d\d:\d\d:\d\d\.\d{3} to .*: the service has no reports there/,
+      /gap0x10035a7b…c6d7: gap from [\d-]+ \d\d:\d\d:\d\d\.\d{3}Z to .*: the service has no reports there/,
     )
     assert.match(await textOf('announcer'), /Needs attention|gap/)
   },
