@@ -1,3 +1,10 @@
+export type {
+  Catalogue,
+  CatalogueDate,
+  CatalogueFeed,
+  CatalogueFilters,
+  CatalogueText,
+} from './client/catalogue.js'
 export type { Client, ClientOptions } from './client/client.js'
 export type { Call, Reply } from './client/contract/call.js'
 export {
@@ -11,8 +18,15 @@ export type { PluginClient, RequestScope, StreamScope } from './client/contract/
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/contract/status.js'
 export type { TLSOptions } from './client/egress/options.js'
 export { findFeed, type KnownFeed, knownFeeds } from './client/known-feeds.js'
-export type { HistoryOptions } from './client/request/history.js'
-export type { Feed, ReportsBulk, ReportsPage, RequestOptions } from './client/rest.js'
+export type { HistoryOptions, MissingRange, ReportsBetween } from './client/request/history.js'
+export type { MomentOptions, NoReportError, NoReportReason } from './client/request/report-at.js'
+export type {
+  Feed,
+  ReportsBulk,
+  ReportsPage,
+  RequestOptions,
+  SendRequestOptions,
+} from './client/rest.js'
 export type { CursorStore } from './client/stores/file-cursors.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './client/stream/options.js'
 export type {

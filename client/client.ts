@@ -29,10 +29,11 @@ import { createTransport } from './egress/transport.js'
 import { loaded } from './loaded.js'
 import { createTotals } from './metrics.js'
 import { describeClock, Present } from './present.js'
-import { type HistoryOptions, iterateHistory } from './request/history.js'
+import { type HistoryOptions, iterateHistory, ReportsBetween } from './request/history.js'
+import type { MomentOptions } from './request/report-at.js'
 import type { Parent, Requests, RequestsContext } from './request/requests.js'
 import type { Send } from './request/send.js'
-import type { Rest } from './rest.js'
+import type { RequestOptions, RequestReply, Rest, SendRequestOptions } from './rest.js'
 import { createStack, type DataOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
 import { openStream } from './stream/shards/open-stream.js'
@@ -95,6 +96,26 @@ export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
    * order. It fetches a page when the loop needs it.
    */
   reports(feedID: string, options: HistoryOptions): AsyncGenerator<Report<Data>, void, undefined>
+  /**
+   * Fetches the report whose window holds a time, in the feed's unit, and never a neighbour. It
+   * rejects with NoReportError if the report is not produced yet, or was never stored.
+   */
+  getReportAt(feedID: string, time: number, options?: MomentOptions): Promise<Report<Data>>
+  /**
+   * Iterates the reports whose windows touch the time from `from` to `to`, both included, in
+   * ascending order. After the loop, `missing` has the ranges that no report holds.
+   */
+  getReportsBetween(
+    feedID: string,
+    from: number,
+    to: number,
+    options?: RequestOptions,
+  ): ReportsBetween<Data>
+  /**
+   * Sends a request to a path of the service, signed like all others. It is for endpoints that have
+   * no method here.
+   */
+  request(method: string, path: string, options?: SendRequestOptions): Promise<RequestReply>
   /** Ends every request and stream. Idempotent. */
   close(): Promise<void>
 }
@@ -152,13 +173,15 @@ export function createClient<const Given extends Plugins>(
     now: present.now,
     find: services.find,
   })
-  const context = { endpoint, handler, plugins, table, log, life, timeout, clientOf }
+  const { find } = services
+  const context = { endpoint, handler, plugins, table, log, life, timeout, now, find, clientOf }
   const requests = requestsOf(context)
   const time = createTimeRequest(requests.request, endpoint, life)
 
   return {
     stack,
     listFeeds: requests.listFeeds,
+    discover: requests.discover,
     getLatestReport: requests.getLatestReport,
     getReportByTimestamp: requests.getReportByTimestamp,
     getReportsPage: requests.getReportsPage,
@@ -198,6 +221,13 @@ export function createClient<const Given extends Plugins>(
     },
     reports: (feedID, historyOptions) =>
       iterateHistory(requests.getReportsPage, feedID, historyOptions),
+    async getReportAt(feedID, at, momentOptions) {
+      const { getReportAt } = loaded(await import('./request/report-at.js'))
+      return getReportAt(requests, present.now, life, feedID, at, momentOptions)
+    },
+    getReportsBetween: (feedID, from, to, betweenOptions) =>
+      new ReportsBetween(requests.getReportsPage, present.now, feedID, from, to, betweenOptions),
+    request: requests.send,
     close,
     [asyncDispose]: close,
   }
@@ -234,6 +264,7 @@ async function loadRequests(): Promise<typeof import('./request/requests.js')> {
 
 const requestMethods = [
   'listFeeds',
+  'discover',
   'getLatestReport',
   'getReportByTimestamp',
   'getReportsPage',
@@ -241,6 +272,7 @@ const requestMethods = [
   'fetchPage',
   'fetchBulk',
   'request',
+  'send',
 ] as const
 
 type RequestMethods<Data> = Pick<Requests<Data>, (typeof requestMethods)[number]>

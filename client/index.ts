@@ -8,6 +8,13 @@ export {
   type WebCryptoKey,
 } from '../crypto/crypto.js'
 export * from '../report/index.js'
+export type {
+  Catalogue,
+  CatalogueDate,
+  CatalogueFeed,
+  CatalogueFilters,
+  CatalogueText,
+} from './catalogue.js'
 export { type Client, type ClientOptions, createClient } from './client.js'
 export type {
   Call,
@@ -37,6 +44,7 @@ export type {
   ScopeEvents,
   StreamScope,
 } from './contract/scope.js'
+export { credentialsKey } from './contract/scope.js'
 export type {
   ConnectionChange,
   ConnectionFacts,
@@ -46,8 +54,16 @@ export type {
 } from './contract/status.js'
 export type { EgressOptions, PEM, TLSOptions } from './egress/options.js'
 export type { ClientMetrics, OriginTotals } from './metrics.js'
-export type { HistoryOptions } from './request/history.js'
-export type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from './rest.js'
+export type { HistoryOptions, MissingRange, ReportsBetween } from './request/history.js'
+export type { MomentOptions, NoReportError, NoReportReason } from './request/report-at.js'
+export type {
+  Feed,
+  ReportsBulk,
+  ReportsPage,
+  RequestOptions,
+  Rest,
+  SendRequestOptions,
+} from './rest.js'
 export { composeReport, type DataOf } from './stack.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './stream/options.js'
 export type {

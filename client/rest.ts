@@ -1,4 +1,5 @@
 import type { Report } from '../report/report.js'
+import type { Catalogue, CatalogueFilters } from './catalogue.js'
 
 /** Options of one request. */
 export interface RequestOptions {
@@ -7,6 +8,12 @@ export interface RequestOptions {
    * reason.
    */
   readonly signal?: AbortSignal
+}
+
+/** Options of a request to a path of the service. */
+export interface SendRequestOptions extends RequestOptions {
+  /** The body: JSON text. @default none */
+  readonly body?: string
 }
 
 /** A feed that your credentials may read. */
@@ -30,6 +37,8 @@ export interface Feed {
 export type ReportsPage<Data = unknown> = Report<Data>[] & {
   /** The `startTime` of the next page; undefined if this page is empty. */
   readonly nextStartTime: number | undefined
+  /** True after the status 206: the page may lack reports that exist. */
+  readonly isPartial: boolean
 }
 
 /** Reports of several feeds, in the order of the request. */
@@ -50,9 +59,18 @@ export type ReportsBulk<Data = unknown> = Report<Data>[] & {
 export interface Rest<Data = unknown> {
   /** Lists the feeds that your credentials may read. */
   listFeeds(options?: RequestOptions): Promise<Feed[]>
+  /**
+   * Lists the feeds of the service's catalogue that match the filters: those that are public, and
+   * those that your credentials may read. An answer is kept for at most five minutes. If the
+   * service is down, the last answer stands in, and `isStale` is true.
+   */
+  discover(filters?: CatalogueFilters): Promise<Catalogue>
   /** Fetches the newest report of a feed. */
   getLatestReport(feedID: string, options?: RequestOptions): Promise<Report<Data>>
-  /** Fetches the report of a feed that is valid at a time, in the feed's unit. */
+  /**
+   * Passes on the service's answer for a feed and a time, in the feed's unit. The service does not
+   * promise that the report holds the time: see `report.covers`, and `getReportAt` of the client.
+   */
   getReportByTimestamp(
     feedID: string,
     timestamp: number,

@@ -197,6 +197,15 @@ export class Report<out Data = unknown> {
   }
 
   /**
+   * Whether the report's window holds a time, in the feed's unit. The window is from
+   * `validFromTimestamp` to `observationsTimestamp`, both included, so one report of a feed at most
+   * holds a time.
+   */
+  covers(time: number): boolean {
+    return this.validFromTimestamp <= time && time <= this.observationsTimestamp
+  }
+
+  /**
    * Marks the report as processed, so that its stream's cursor may pass it. Only for streams with
    * `acknowledge: 'manual'`: it does nothing for other reports, or when it is called again.
    */

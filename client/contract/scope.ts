@@ -20,6 +20,11 @@ export interface RequestScope extends ScopeFacts {
   waitUntil(work: Promise<unknown>, report: Report): void
 }
 
+/** The credentials of a client. A plugin that signs with other credentials raises `generation`. */
+export const credentialsKey: ServiceKey<{ generation: number }> = {
+  name: 'the credentials of requests',
+}
+
 /** The counters that plugins may increase. */
 export type CountedAs =
   | 'deduplicated'
@@ -97,6 +102,7 @@ export interface PluginClient extends Rest {
     options: {
       readonly operation: string
       readonly headers: Headers
+      readonly body?: string
       readonly signal: AbortSignal
     },
   ): Promise<RequestReply>

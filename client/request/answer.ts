@@ -16,6 +16,7 @@ import type { Feed } from '../rest.js'
 export interface Answer {
   readonly call: RequestCall
   readonly status: number
+  readonly headers: Headers
   readonly body: Readonly<Record<string, unknown>>
   /** Decodes the reports of the answer. */
   readonly table: DecoderTable
@@ -24,7 +25,7 @@ export interface Answer {
 /** Parses the body of a reply. Throws APIError. */
 export function parseAnswer(
   call: RequestCall,
-  { status, body }: RequestReply,
+  { status, headers, body }: RequestReply,
   table: DecoderTable,
 ): Answer {
   let parsed: unknown
@@ -35,7 +36,7 @@ export function parseAnswer(
   }
   if (typeof parsed !== 'object' || parsed === null)
     throw invalidResponse(call, 'its body is not an object', status)
-  return { call, status, body: parsed as Answer['body'], table }
+  return { call, status, headers, body: parsed as Answer['body'], table }
 }
 
 /**
@@ -206,7 +207,7 @@ function isDecimals(value: unknown): value is number {
 }
 
 /** Reads a field that must be an array. Throws APIError. */
-function readList({ call, body }: Answer, field: string): readonly unknown[] {
+export function readList({ call, body }: Answer, field: string): readonly unknown[] {
   const value = body[field]
   if (!Array.isArray(value)) throw invalidResponse(call, `${field} must be an array`)
   return value

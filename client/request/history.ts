@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js'
 import {
+  checkNumber,
   checkSignal,
   number,
   optional,
@@ -7,9 +8,9 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { parseFeedID } from '../../report/feed-id.js'
+import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import type { Rest } from '../rest.js'
+import type { RequestOptions, Rest } from '../rest.js'
 
 /** Options of `reports`. */
 export interface HistoryOptions {
@@ -60,5 +61,81 @@ export function iterateHistory<Data>(
       }
       start = page.nextStartTime
     }
+  }
+}
+
+/**
+ * Milliseconds that the service may need to store a report. Until then, a report that the service
+ * does not have may still come.
+ */
+export const STORED_WITHIN = 10_000
+
+/** A range of time that no report holds, in the feed's unit. It includes both ends. */
+export interface MissingRange {
+  /** The earliest time that is missing. */
+  readonly from: number
+  /** The latest time that is missing. */
+  readonly to: number
+  /**
+   * `upstream`: the service has a later report, and never stored reports of the range. `not-yet`:
+   * the reports may still come.
+   */
+  readonly cause: 'upstream' | 'not-yet'
+}
+
+/** The reports whose windows touch an interval, in ascending order; then the missing ranges. */
+export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<Data>> {
+  readonly #reports: () => AsyncGenerator<Report<Data>, void, undefined>
+  #missing: readonly MissingRange[] | undefined
+
+  constructor(
+    getReportsPage: Rest<Data>['getReportsPage'],
+    now: () => number,
+    id: string,
+    from: number,
+    to: number,
+    options: RequestOptions | undefined,
+  ) {
+    const feedID = parseFeedID(id)
+    checkNumber('to', to, whole)
+    // It checks the other arguments, too.
+    const walk = (): AsyncGenerator<Report<Data>, void, undefined> =>
+      iterateHistory(getReportsPage, feedID, { ...options, from })
+    walk()
+    if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
+    this.#reports = () => this.#walk(walk(), from, to, time => now() - inMilliseconds(feedID, time))
+  }
+
+  /** The ranges that no report holds; undefined until the loop has ended by itself. */
+  get missing(): readonly MissingRange[] | undefined {
+    return this.#missing
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<Report<Data>, void, undefined> {
+    return this.#reports()
+  }
+
+  async *#walk(
+    history: AsyncGenerator<Report<Data>, void, undefined>,
+    from: number,
+    to: number,
+    ageOf: (time: number) => number,
+  ): AsyncGenerator<Report<Data>, void, undefined> {
+    this.#missing = undefined
+    const missing: MissingRange[] = []
+    const add = (start: number, end: number, isFollowed: boolean): void => {
+      const cause = isFollowed && ageOf(end) >= STORED_WITHIN ? 'upstream' : 'not-yet'
+      if (start <= end) missing.push({ from: start, to: end, cause })
+    }
+    let next = from
+    for await (const report of history) {
+      const { validFromTimestamp, observationsTimestamp } = report
+      add(next, Math.min(validFromTimestamp - 1, to), true)
+      next = Math.max(next, observationsTimestamp + 1)
+      if (validFromTimestamp <= to) yield report
+      if (observationsTimestamp >= to) break
+    }
+    add(next, to, false)
+    this.#missing = missing
   }
 }

@@ -2,15 +2,30 @@ import { abortable } from '../../core/async.js'
 import { DataStreamsError, pluginError, ValidationError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
-import { checkNumber, checkOptions, checkSignal } from '../../core/options.js'
+import { checkNumber, checkOptions, checkSignal, checkText } from '../../core/options.js'
+import type { Services } from '../../core/scope.js'
 import { VERSION } from '../../core/version.js'
 import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
 import type { DecoderTable, Report } from '../../report/report.js'
+import type { Catalogue, CatalogueFilters } from '../catalogue.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import type { Handler, Plugins } from '../contract/plugin.js'
-import type { FetchedPage, PluginClient, RequestScope, StreamScope } from '../contract/scope.js'
-import type { Feed, ReportsBulk, ReportsPage, RequestOptions, Rest } from '../rest.js'
+import {
+  credentialsKey,
+  type FetchedPage,
+  type PluginClient,
+  type RequestScope,
+  type StreamScope,
+} from '../contract/scope.js'
+import type {
+  Feed,
+  ReportsBulk,
+  ReportsPage,
+  RequestOptions,
+  Rest,
+  SendRequestOptions,
+} from '../rest.js'
 import { composeReport } from '../stack.js'
 import {
   type Answer,
@@ -21,6 +36,7 @@ import {
   readPage,
   readReport,
 } from './answer.js'
+import { CatalogueCache, cataloguePath, readCatalogue } from './catalogue.js'
 
 export { createSend } from './send.js'
 
@@ -38,6 +54,10 @@ export interface RequestsContext<Data = unknown> {
   readonly life: Lifetime
   /** Milliseconds for an attempt, and as many again for the plugins' work on the answer. */
   readonly timeout: number
+  /** The wall clock, in milliseconds. */
+  readonly now: () => number
+  /** The service that a plugin provides. */
+  readonly find: Services['find']
   /** Makes the client that the plugins of a request or a stream see. */
   clientOf(parent: Parent): PluginClient
 }
@@ -76,6 +96,26 @@ export class Requests<Data> implements Rest<Data> {
     return this.#run(operation, readFeeds)
   }
 
+  async discover(filters?: CatalogueFilters): Promise<Catalogue> {
+    const { path, refresh } = cataloguePath(filters)
+    const cache = cacheOf(this.#context)
+    const kept = refresh ? undefined : cache.fresh(path)
+    if (kept !== undefined) return kept
+    const { generation } = cache
+    const options = filters?.signal && { signal: filters.signal }
+    try {
+      return await this.#run({ name: 'discover', path, feedIDs: [], options }, answer =>
+        cache.keep(path, readCatalogue(answer), answer.headers, generation),
+      )
+    } catch (error) {
+      const standIn = cache.standIn(path, error)
+      if (standIn === undefined) throw error
+      const seconds = Math.round(standIn.age / 1000)
+      this.#context.log.warn?.(`discover: the answer of ${seconds} s ago stands in`)
+      return standIn
+    }
+  }
+
   async getLatestReport(feedID: string, options?: RequestOptions): Promise<Report<Data>> {
     const feedIDs = this.#logValid([parseFeedID(feedID)])
     const path = `/api/v1/reports/latest?feedID=${feedIDs}`
@@ -109,7 +149,8 @@ export class Requests<Data> implements Rest<Data> {
       // page.
       const last = received.at(-1)
       const nextStartTime = last === undefined ? undefined : last.observationsTimestamp + 1
-      return Object.assign(await passUp(received), { nextStartTime })
+      const isPartial = answer.status === PARTIAL
+      return Object.assign(await passUp(received), { nextStartTime, isPartial })
     })
   }
 
@@ -172,14 +213,41 @@ export class Requests<Data> implements Rest<Data> {
   async request(
     method: string,
     url: string,
-    { operation, headers: given, signal: caller }: Parameters<PluginClient['request']>[2],
+    { operation, headers: given, body, signal: caller }: Parameters<PluginClient['request']>[2],
   ): Promise<RequestReply> {
     const life = createLifetime(this.#context.life, caller)
     const headers = { ...userAgent, ...Object.fromEntries(given) }
     const scope = new Scope(this.#context, [], life)
-    const call = this.#call(operation, method, url, headers, scope, 'plugin')
+    const made = this.#call(operation, method, url, headers, scope, 'plugin')
+    const call = body === undefined ? made : { ...made, body }
     try {
       return (await abortable(this.#context.handler(call), life.signal)) as RequestReply
+    } finally {
+      life.end()
+    }
+  }
+
+  /** Sends a request of the user's own to a path of the service. */
+  async send(method: string, path: string, given?: SendRequestOptions): Promise<RequestReply> {
+    const { body, ...options } = checkOptions('request', given, { body: true, signal: true })
+    const signal = checkSignal('signal', options.signal)
+    // The credentials are for this service alone, so the path can't name another host.
+    if (!checkText('path', path).startsWith('/'))
+      throw new ValidationError('path must begin with /: it belongs to the service of the client')
+    if (body !== undefined && typeof body !== 'string')
+      throw new ValidationError(`body must be a string, not ${typeof body}`)
+    const headers = new Headers({ accept: 'application/json' })
+    if (body !== undefined) headers.set('content-type', 'application/json')
+    const life = createLifetime(this.#context.life, signal)
+    try {
+      return await this.request(checkText('method', method), this.#context.endpoint + path, {
+        operation: 'request',
+        headers,
+        ...(body === undefined ? {} : { body }),
+        signal: life.signal,
+      })
+    } catch (error) {
+      throw life.isOver ? life.reason : error
     } finally {
       life.end()
     }
@@ -254,6 +322,17 @@ export class Requests<Data> implements Rest<Data> {
       life.end()
     }
   }
+}
+
+/** The answers about the catalogue that a client keeps. */
+const caches = new WeakMap<object, CatalogueCache>()
+
+function cacheOf(context: Pick<RequestsContext, 'now' | 'find'>): CatalogueCache {
+  const cache =
+    caches.get(context) ??
+    new CatalogueCache(context.now, () => context.find(credentialsKey)?.generation ?? 0)
+  caches.set(context, cache)
+  return cache
 }
 
 /** The life of a request, as its plugins see it. */

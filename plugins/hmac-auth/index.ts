@@ -1,5 +1,6 @@
 import { AuthenticationError, type Call } from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
+import { credentialsKey } from '../../client/contract/scope.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import {
   checkFunction,
@@ -86,6 +87,8 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         if (offset === moment.offset) {
           await keyring.renew(keys, call)
           if (keyring.keys === keys) throw error
+          const credentials = call.scope.client?.find(credentialsKey)
+          if (credentials !== undefined) credentials.generation++
         }
         corrections.set(call, offset)
         throw corrected(error)
@@ -96,6 +99,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
     name: 'hmac-auth',
     setup(scope) {
       scope.provide(signingClock, new ServiceClock(now))
+      scope.provide(credentialsKey, { generation: 0 })
     },
     attempt: signed,
   }

@@ -24,6 +24,7 @@ const names = [
   'report contexts',
   'verification of signatures',
   'answers: one report',
+  'answers: the catalogue',
   'answers: bulk',
   'answers: pages',
   'answers: feeds',

@@ -24,12 +24,21 @@ import {
 } from '../../support/fuzz/target.js'
 import { records, sample } from '../samples.js'
 
+const catalogueFeed = {
+  feedId: sample.feedID,
+  name: 'ETH/USD',
+  schemaVersion: 'V3',
+  createdAt: '2026-09-30T08:15:00.120000Z',
+  expectedDecommissionAt: null,
+}
+
 const headers = new Headers({ authorization: 'a-secret-key', 'user-agent': 'sluice' })
 
 /** Answers through the REST operations, without a network. */
 export function answers(): readonly Target<string>[] {
   let body = new Uint8Array()
   let status = 200
+  let generation = 0
   const context: RequestsContext = {
     endpoint: 'https://api.example',
     handler: async () => ({ kind: 'request', status, headers: new Headers(), body }),
@@ -38,6 +47,9 @@ export function answers(): readonly Target<string>[] {
     log: {},
     life: createLifetime(),
     timeout: 30_000,
+    now,
+    // Other credentials for each request, so that no earlier answer stands in for an unreadable one.
+    find: <Service>() => ({ generation: generation++ }) as Service,
     clientOf: () => ({}) as PluginClient,
   }
   const rest = new Requests(context, undefined)
@@ -53,6 +65,9 @@ export function answers(): readonly Target<string>[] {
   return [
     list('answers: one report', { report: { ...sample } }, each =>
       each.getLatestReport(sample.feedID),
+    ),
+    list('answers: the catalogue', { feeds: [catalogueFeed] }, each =>
+      each.discover({ refresh: true }),
     ),
     list('answers: bulk', { reports: [{ ...first }, { ...inMilliseconds }] }, each =>
       each.getReportsBulk([first.feedID, inMilliseconds.feedID], time),
