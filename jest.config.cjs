@@ -25,6 +25,8 @@ const common = {
     '^sluice$': '<rootDir>/index.ts',
     '^sluice/stores$': '<rootDir>/client/stores/index.ts',
     '^sluice/tdh2$': '<rootDir>/crypto/tdh2/index.ts',
+    '^sluice/solana$': '<rootDir>/report/solana.ts',
+    '^sluice/beta$': '<rootDir>/client/beta.ts',
     '^sluice/(.*)$': '<rootDir>/$1',
     // Tests that look behind an entry, or stand in for a module behind it.
     '^@sluice/source/(.*?)(\\.js)?$': '<rootDir>/$1',

@@ -20,6 +20,7 @@ export const copied = [
   '@noble/hashes',
   'eventemitter3',
   'ky',
+  'snappyjs',
   'uplot',
   'ws',
 ]
@@ -255,7 +256,7 @@ export async function compile(entries, format, dir, base = root) {
     input: Object.fromEntries(entries.map(entry => [entry, join(base, `${entry}.ts`)])),
     plugins: [
       sources(base, entries, format),
-      commonjs({ include: /node_modules\/ws\// }),
+      commonjs({ include: /node_modules\/(ws|snappyjs)\// }),
       format === 'cjs' ? requiring : besides,
       shortMaps,
     ],

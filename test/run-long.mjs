@@ -27,6 +27,7 @@ const suites = [
     : [
         'test/wire/(consumption|continuity|killed|resumption)\\.test',
         'packages/cli/test/(everywhere|record)\\.test',
+        'test/(client/report-at|proof/)',
       ]),
 ]
 /** The longest ones, which change only with the test kit, the vault's resharing and the release. */

@@ -123,19 +123,20 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
   ): AsyncGenerator<Report<Data>, void, undefined> {
     this.#missing = undefined
     const missing: MissingRange[] = []
-    const add = (start: number, end: number, isFollowed: boolean): void => {
-      const cause = isFollowed && ageOf(end) >= STORED_WITHIN ? 'upstream' : 'not-yet'
+    const add = (start: number, end: number, cause: MissingRange['cause']): void => {
       if (start <= end) missing.push({ from: start, to: end, cause })
     }
     let next = from
     for await (const report of history) {
       const { validFromTimestamp, observationsTimestamp } = report
-      add(next, Math.min(validFromTimestamp - 1, to), true)
+      // A report of the hole may end as late as the hole, and is stored after its end.
+      const isOld = ageOf(validFromTimestamp - 1) >= STORED_WITHIN
+      add(next, Math.min(validFromTimestamp - 1, to), isOld ? 'upstream' : 'not-yet')
       next = Math.max(next, observationsTimestamp + 1)
       if (validFromTimestamp <= to) yield report
       if (observationsTimestamp >= to) break
     }
-    add(next, to, false)
+    add(next, to, 'not-yet')
     this.#missing = missing
   }
 }

@@ -15,6 +15,7 @@ import { addReplayCommand, addServeCommand } from './commands/engine.js'
 import { addGapsCommand } from './commands/gaps.js'
 import { addHistoryCommand } from './commands/history.js'
 import { addMonitorCommand } from './commands/monitor.js'
+import { addCheckCommand, addProveCommand } from './commands/prove.js'
 import { addRecordCommand } from './commands/record.js'
 import { addRelayCommand } from './commands/relay.js'
 import {
@@ -53,6 +54,7 @@ const groups: Readonly<Record<string, readonly AddCommand[]>> = {
     addServeCommand,
   ],
   'Read reports': [addDecodeCommand, addVerifyCommand],
+  'Prove a price': [addProveCommand, addCheckCommand],
   'Run a relay': [addRelayCommand, addDeadLettersCommand],
   'Keep secrets, and use them in an enclave': [
     addVaultCommands,

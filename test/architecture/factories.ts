@@ -6,6 +6,7 @@ import * as vault from '@sluice/confidential-http/vault'
 import * as engines from '@sluice/engine'
 import * as nats from '@sluice/nats'
 import * as gateway from '@sluice/nats/gateway'
+import { getTwap } from '../../client/beta.js'
 import { createClient } from '../../client/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
 import * as health from '../../health/index.js'
@@ -19,6 +20,7 @@ import { templates } from '../../plugins/confidential-http/templates/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { onchainSigners } from '../../plugins/verify/onchain/index.js'
+import * as proofs from '../../proof/index.js'
 import * as kit from '../../testing/index.js'
 
 /** A misspelt option is given: of what the error says it is one, the option, and who gives it. */
@@ -93,6 +95,13 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   verifyReport: [
     ['verifyReport', 'checkExpiry', more => main.verifyReport('0x', { signers, ...more })],
   ],
+  createProof: [
+    ['createProof', 'feedID', more => proofs.createProof(as(client()), as({ at: 1, ...more }))],
+    ['createProof', 'field', more => proofs.createProof(as(client()), as({ from: 1, ...more }))],
+  ],
+  checkProof: [['checkProof', 'against', more => proofs.checkProof('{}', { signers, ...more })]],
+  twap: [['twap', 'field', more => proofs.twap([], as({ from: 1, to: 2, ...more }))]],
+  getTwap: [['getTwap', 'window', more => getTwap(client(), feedID, as({ window: 30, ...more }))]],
   onchainSigners: [['onchainSigners', 'fromBlock', more => onchainSigners(as(more))]],
   opentelemetry: [['opentelemetry', 'propagate', more => opentelemetry(more)]],
   prometheus: [['prometheus', 'prefix', more => prometheus(more)]],
@@ -393,6 +402,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 export const withoutOptions: readonly string[] = [
   'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
+  'IncompleteError ProofError compressReport reportConfigSeed verifierSeed verifyInstructionData',
   'number oneOf optional readOptions unchecked withDefault',
   'default TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile RelayLogError ProxyError VaultError WebSocketError Report queueDeliveries',
   'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',

@@ -42,6 +42,7 @@ const owners: Readonly<Record<string, RegExp>> = {
   'hyparquet-writer': /^packages\/cli\/output\/parquet-file\.ts$/,
   picocolors: /^packages\/cli\//,
   tldts: /^packages\/confidential-http\/vault\/secrets\.ts$/,
+  snappyjs: /^report\/solana\.ts$/,
   uplot: /^packages\/cli\/monitor\/page\/charts\.ts$/,
 }
 
@@ -155,7 +156,7 @@ function importedNames(text: string, from: string): string[] {
 /** What Node has and jsdom's globals lack. The client runs there, too: it imports them. */
 const nodeGlobals: readonly string[] = ['TextDecoder', 'TextEncoder', 'setImmediate']
 const isClient = (path: string): boolean =>
-  /^(core|crypto|report|client|plugins(?!\/confidential-http\/)|presets)\//.test(path)
+  /^(core|crypto|report|client|plugins(?!\/confidential-http\/)|proof|presets)\//.test(path)
 /** Where there may be no Node at all. */
 const isPortable = (path: string): boolean => isClient(path) || path.endsWith('.web.ts')
 

@@ -24,6 +24,7 @@ export const order: readonly string[] = [
   'report',
   'client',
   'plugins',
+  'proof',
   'health',
   'presets',
   'testing',

@@ -110,7 +110,8 @@ const times: Readonly<Record<string, (feedID: string, time: number) => number>> 
   firstDayOfNotice: inSeconds,
   lastUpdateTimestamp: inNanoseconds,
   lastSeenTimestampNs: inNanoseconds,
-  navDate: inNanoseconds,
+  // Version 9 counts in milliseconds, version 12 in nanoseconds.
+  navDate: (feedID, time) => (feedVersion(feedID) === 9 ? time : time / 1_000_000),
 }
 
 /** The time in a field, in UTC; undefined for other fields, and where a report has no time. */

@@ -1,0 +1,391 @@
+import { isStreamsError, ValidationError } from '../core/errors.js'
+import { checkSignal, kindOf, optional, readOptions, type Schema } from '../core/options.js'
+import { decodeReport } from '../plugins/decoders/versions.js'
+import { type Quorum, ruleSchema, type VerificationRules } from '../plugins/verify/options.js'
+import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
+import { isFeedID } from '../report/feed-id.js'
+import { isSameBlob } from '../report/full-report.js'
+import { averageClaim, type Evidence, priceClaim } from './create-proof.js'
+import {
+  type AverageClaim,
+  MAX_CHARACTERS,
+  MAX_REPORTS,
+  type PriceClaim,
+  type Proof,
+  ProofError,
+  type ProofFailure,
+} from './format.js'
+import {
+  OverlapError,
+  rangeOf,
+  type Tiling,
+  type TimeRange,
+  tile,
+  type WindowEnds,
+} from './windows.js'
+
+/** Options of `checkProof`. */
+export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | 'curveLibrary'> {
+  /** How many signatures a report needs. @default 'at-least' */
+  readonly quorum?: Quorum
+  /**
+   * Further signed reports of the feed, as `fullReport`. A proof is refuted by one that holds a
+   * missing range, or that stands for a time of the proof with other contents. @default none
+   */
+  readonly against?: readonly string[]
+  /** Aborting it ends the check. */
+  readonly signal?: AbortSignal
+}
+
+/** What a proof proves, and what it rests on. */
+export interface CheckedProof {
+  /** The feed, in lower case. */
+  readonly feedID: string
+  /** The claim. Its numbers were computed again from the signed bytes. */
+  readonly claim: PriceClaim | AverageClaim
+  /** The price or the average; undefined if no report holds the moment or window. */
+  readonly value: bigint | undefined
+  /** The times of the moment or window, both included, in the feed's unit. */
+  readonly range: TimeRange
+  /** The ranges that no report of the proof holds. */
+  readonly missing: readonly TimeRange[]
+  /** True if each time of the moment or window is in the window of a report. */
+  readonly isComplete: boolean
+  /** The number of reports. */
+  readonly reports: number
+  /** The addresses that signed at least one of the reports, in lower case. */
+  readonly signers: readonly string[]
+  /** What the signed bytes show, in sentences. */
+  readonly proved: readonly string[]
+  /** What the check takes for granted, in sentences. */
+  readonly assumed: readonly string[]
+  /** What no proof of this kind can show, in sentences. */
+  readonly unproved: readonly string[]
+}
+
+const schema = {
+  signers: ruleSchema.signers,
+  quorum: ruleSchema.quorum,
+  curveLibrary: ruleSchema.curveLibrary,
+  against: optional((field, value) => {
+    if (!Array.isArray(value) || !value.every(each => typeof each === 'string'))
+      throw new ValidationError(`${field} must be a list of signed reports, not ${kindOf(value)}`)
+    return value as readonly string[]
+  }),
+  signal: checkSignal,
+} satisfies Schema<CheckProofOptions>
+
+/**
+ * Checks a proof, given as an object or as JSON text, against the signers. Everything is computed
+ * again from the signed bytes: signatures, feed, order, windows, ends and the claimed number. It
+ * uses no network, unless `signers` does. Rejects with ProofError.
+ */
+export async function checkProof(
+  given: Proof | string,
+  options: CheckProofOptions,
+): Promise<CheckedProof> {
+  const { against = [], signal, ...rules } = readOptions('checkProof', options, schema)
+  const proof = readProof(given)
+  const { feedID, claim, missing } = proof
+  const verify = (fullReport: string): Promise<Verification> =>
+    verifyReport(fullReport, { ...rules, feedID, ...(signal && { signal }) })
+
+  const reports: Evidence[] = []
+  const signers = new Set<string>()
+  for (const [index, fullReport] of proof.reports.entries()) {
+    const place = `reports[${index}]`
+    const { signers: found, ...report } = await verify(fullReport).catch(refuseReport(place))
+    for (const signer of found) signers.add(signer)
+    reports.push(toEvidence(place, report, fullReport))
+  }
+
+  const range = claim.kind === 'price' ? { from: claim.at, to: claim.at } : rangeOfAverage(claim)
+  const tiling = tileProof(reports, range)
+  if (JSON.stringify(tiling.missing) !== JSON.stringify(missing))
+    refuse(
+      'tiling',
+      `missing must be ${describe(tiling.missing)}, the ranges that its reports leave open, not ${describe(missing)}`,
+    )
+  checkEnds(reports, tiling, range)
+  const again = compute(tiling, claim)
+  if (JSON.stringify(again) !== JSON.stringify(claim)) refuseValue(claim, again)
+  for (const [index, fullReport] of against.entries()) {
+    const place = `against[${index}]`
+    const witness = await verify(fullReport).catch((error: unknown) => {
+      if (!isStreamsError(error, 'VERIFICATION')) throw error
+      throw new ValidationError(`${place} must be a signed report of the feed: ${error.message}`)
+    })
+    compare(place, toEvidence(place, witness, fullReport), reports, tiling)
+  }
+  return {
+    feedID,
+    claim,
+    value: claim.value === null ? undefined : BigInt(claim.value),
+    range,
+    missing,
+    isComplete: missing.length === 0,
+    reports: reports.length,
+    signers: [...signers],
+    ...describeProof(proof, against.length),
+  }
+}
+
+function refuse(reason: ProofFailure, message: string, cause?: unknown): never {
+  throw new ProofError(reason, message, cause)
+}
+
+function refuseReport(place: string): (error: unknown) => never {
+  return error => {
+    if (!isStreamsError(error, 'VERIFICATION')) throw error
+    const reason = error.reason === 'wrong-feed' ? 'wrong-feed' : 'signature'
+    refuse(reason, `${place}: ${error.message}`, error)
+  }
+}
+
+/** A verified report with its times, whose fields can be decoded. */
+function toEvidence(
+  place: string,
+  { feedID, validFromTimestamp, observationsTimestamp }: Omit<Verification, 'signers'>,
+  fullReport: string,
+): Evidence {
+  if (validFromTimestamp === undefined || validFromTimestamp > observationsTimestamp)
+    refuse('order', `${place} must end after it begins`)
+  try {
+    decodeReport(fullReport, feedID)
+  } catch (error) {
+    refuse('malformed', `${place} can't be decoded`, error)
+  }
+  return { feedID, fullReport, validFromTimestamp, observationsTimestamp }
+}
+
+function rangeOfAverage({ from, to, ends }: AverageClaim): TimeRange {
+  try {
+    return rangeOf(from, to, ends)
+  } catch (error) {
+    return refuse('malformed', `claim: ${(error as Error).message}`)
+  }
+}
+
+function tileProof(reports: readonly Evidence[], range: TimeRange): Tiling<Evidence> {
+  try {
+    return tile(reports, range)
+  } catch (error) {
+    if (error instanceof OverlapError) refuse('order', error.message)
+    throw error
+  }
+}
+
+/** Reports that don't touch the range are the neighbours of its missing ends, and nothing else. */
+function checkEnds(
+  reports: readonly Evidence[],
+  { missing }: Tiling<Evidence>,
+  { from, to }: TimeRange,
+): void {
+  const before = reports.filter(report => report.observationsTimestamp < from).length
+  const after = reports.filter(report => report.validFromTimestamp > to).length
+  const wantedBefore = missing[0]?.from === from ? 1 : 0
+  const wantedAfter = missing.at(-1)?.to === to ? 1 : 0
+  if (before !== wantedBefore)
+    refuse('ends', `reports must hold ${wantedBefore} that ended before ${from}, not ${before}`)
+  if (after !== wantedAfter)
+    refuse('ends', `reports must hold ${wantedAfter} that began after ${to}, not ${after}`)
+}
+
+function compute(tiling: Tiling<Evidence>, claim: Proof['claim']): Proof['claim'] {
+  try {
+    return claim.kind === 'price'
+      ? priceClaim(tiling, claim.at, claim.field)
+      : averageClaim(tiling, claim, claim.field)
+  } catch (error) {
+    if (isStreamsError(error, 'VALIDATION')) refuse('malformed', `claim.${error.message}`)
+    throw error
+  }
+}
+
+function refuseValue(claim: Proof['claim'], again: Proof['claim']): never {
+  const [name, value] = Object.entries(again).find(
+    ([key, each]) => (claim as unknown as Record<string, unknown>)[key] !== each,
+  ) ?? ['value', again.value]
+  refuse('value', `claim.${name} must be ${String(value)}, as its reports give`)
+}
+
+function compare(
+  place: string,
+  witness: Evidence,
+  reports: readonly Evidence[],
+  { missing }: Tiling<Evidence>,
+): void {
+  const { validFromTimestamp: from, observationsTimestamp: to } = witness
+  const overlaps = (range: TimeRange): boolean => range.from <= to && range.to >= from
+  const hole = missing.find(overlaps)
+  if (hole !== undefined)
+    refuse('refuted', `${place} holds ${from}–${to}, and missing says that no report does`)
+  const other = reports.find(
+    report =>
+      overlaps({ from: report.validFromTimestamp, to: report.observationsTimestamp }) &&
+      !isSameBlob(report.fullReport, witness.fullReport),
+  )
+  if (other !== undefined)
+    refuse(
+      'refuted',
+      `${place} holds ${from}–${to} with other contents than reports[${reports.indexOf(other)}]`,
+    )
+}
+
+function describe(ranges: readonly TimeRange[]): string {
+  return ranges.length === 0 ? 'empty' : ranges.map(({ from, to }) => `${from}–${to}`).join(', ')
+}
+
+function describeProof(
+  { claim, missing, reports }: Proof,
+  others: number,
+): Pick<CheckedProof, 'proved' | 'assumed' | 'unproved'> {
+  const { field } = claim
+  const what =
+    claim.kind === 'price'
+      ? `${field} at ${claim.at} is ${claim.value ?? 'in no report of the proof'}`
+      : `the average of ${field} from ${claim.from} to ${claim.to} (without the time ${claim.ends.open === 'from' ? claim.from : claim.to} itself, ${claim.ends.straddling === 'clip' ? 'reports clipped to the window' : 'reports counted whole'}) is ${claim.value ?? 'that of no report'}`
+  const holes = missing.length > 0
+  return {
+    proved: [
+      `Enough of the signers have signed each of the ${reports.length} reports.`,
+      `By these reports, ${what}.`,
+      ...(holes ? [] : ['The windows of the reports leave no time open.']),
+    ],
+    assumed: [
+      'The signers that you gave are those of the network, at the times of the reports.',
+      'No more than f of the signers sign what they have not observed.',
+      ...(holes ? [`No report was signed and stored for ${describe(missing)}.`] : []),
+    ],
+    unproved: [
+      'That the price is right: the signers say what they observed.',
+      ...(holes
+        ? [
+            others === 0
+              ? 'That the missing ranges have no report: a validly signed report of such a range refutes the proof.'
+              : `That the missing ranges have no report: ${others} further reports did not refute it.`,
+          ]
+        : []),
+    ],
+  }
+}
+
+/** Checks the form of a proof, and bounds its size before anything is computed. */
+function readProof(given: Proof | string): Proof {
+  const proof = record('proof', typeof given === 'string' ? parse(given) : given, [
+    'format',
+    'version',
+    'feedID',
+    'claim',
+    'missing',
+    'reports',
+  ])
+  if (proof.format !== 'sluice-proof') refuse('malformed', 'format must be sluice-proof')
+  if (proof.version !== 1)
+    refuse('malformed', `version must be 1, the only one that this library knows`)
+  const { feedID, missing, reports } = proof
+  if (!isFeedID(feedID) || feedID !== feedID.toLowerCase())
+    refuse('malformed', 'feedID must be 0x and 64 hexadecimal digits in lower case')
+  if (!Array.isArray(reports) || reports.length === 0)
+    refuse('malformed', 'reports must be a list of at least one report')
+  if (reports.length > MAX_REPORTS)
+    refuse('too-large', `reports must be at most ${MAX_REPORTS}, not ${reports.length}`)
+  let characters = 0
+  for (const [index, report] of reports.entries()) {
+    if (typeof report !== 'string') refuse('malformed', `reports[${index}] must be a text`)
+    characters += report.length
+    if (characters > MAX_CHARACTERS)
+      refuse('too-large', `reports must have at most ${MAX_CHARACTERS} characters together`)
+  }
+  if (!Array.isArray(missing) || missing.length > reports.length + 1)
+    refuse('malformed', 'missing must be a list of ranges between the reports')
+  return {
+    format: 'sluice-proof',
+    version: 1,
+    feedID: feedID as string,
+    claim: readClaim(proof.claim),
+    missing: missing.map((each, index) => {
+      const range = record(`missing[${index}]`, each, ['from', 'to'])
+      return { from: readTime(range, 'from'), to: readTime(range, 'to') }
+    }),
+    reports: reports as string[],
+  }
+}
+
+function parse(text: string): unknown {
+  if (text.length > MAX_CHARACTERS)
+    refuse('too-large', `its text must be at most ${MAX_CHARACTERS} characters`)
+  try {
+    return JSON.parse(text)
+  } catch {
+    return refuse('malformed', 'its text must be JSON')
+  }
+}
+
+function readClaim(value: unknown): Proof['claim'] {
+  const kind = (value as { kind?: unknown } | null | undefined)?.kind
+  const names = ['kind', 'field', 'value']
+  if (kind === 'price') {
+    const claim = record('claim', value, [...names, 'at'])
+    return {
+      kind,
+      at: readTime(claim, 'at', 'claim.'),
+      field: readText(claim, 'field'),
+      value: readInteger(claim, 'value'),
+    }
+  }
+  if (kind !== 'average') refuse('malformed', 'claim.kind must be price or average')
+  const claim = record('claim', value, [...names, 'from', 'to', 'ends', 'sum', 'duration'])
+  const ends = record('claim.ends', claim.ends, ['open', 'straddling'])
+  const { open, straddling } = ends
+  if (open !== 'from' && open !== 'to') refuse('malformed', 'claim.ends.open must be from or to')
+  if (straddling !== 'clip' && straddling !== 'whole')
+    refuse('malformed', 'claim.ends.straddling must be clip or whole')
+  return {
+    kind,
+    from: readTime(claim, 'from', 'claim.'),
+    to: readTime(claim, 'to', 'claim.'),
+    ends: { open, straddling } satisfies WindowEnds,
+    field: readText(claim, 'field'),
+    value: readInteger(claim, 'value'),
+    sum: readInteger(claim, 'sum') ?? refuse('malformed', 'claim.sum must be a decimal text'),
+    duration: readTime(claim, 'duration', 'claim.'),
+  }
+}
+
+/** An object with these fields, and no others. */
+function record(
+  place: string,
+  value: unknown,
+  names: readonly string[],
+): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    refuse('malformed', `${place} must be an object, not ${kindOf(value)}`)
+  const unknown = Object.keys(value).find(name => !names.includes(name))
+  if (unknown !== undefined)
+    refuse('malformed', `${place} must not have the field ${JSON.stringify(unknown.slice(0, 40))}`)
+  return value as Readonly<Record<string, unknown>>
+}
+
+function readTime(value: Readonly<Record<string, unknown>>, name: string, before = ''): number {
+  const time = value[name]
+  if (typeof time === 'number' && Number.isSafeInteger(time) && time >= 0) return time
+  return refuse('malformed', `${before}${name} must be a whole number from 0 on`)
+}
+
+function readText(claim: Readonly<Record<string, unknown>>, name: string): string {
+  const text = claim[name]
+  if (typeof text === 'string' && text.length > 0 && text.length <= 64) return text
+  return refuse('malformed', `claim.${name} must be a text of 1 to 64 characters`)
+}
+
+/** The most digits of a number in a claim: a sum of 192-bit prices over 2^53 units of time. */
+const MAX_DIGITS = 80
+
+function readInteger(claim: Readonly<Record<string, unknown>>, name: string): string | null {
+  const value = claim[name]
+  if (value === null) return null
+  if (typeof value === 'string' && value.length <= MAX_DIGITS && /^(0|-?[1-9]\d*)$/.test(value))
+    return value
+  return refuse('malformed', `claim.${name} must be a whole number as decimal text, or null`)
+}

@@ -1,0 +1,205 @@
+import type { Client } from '../client/client.js'
+import { NoReportError } from '../client/request/report-at.js'
+import { ValidationError } from '../core/errors.js'
+import {
+  checkSignal,
+  checkText,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+} from '../core/options.js'
+import { decodeReport } from '../plugins/decoders/versions.js'
+import { parseFeedID } from '../report/feed-id.js'
+import type { Report } from '../report/report.js'
+import { type AverageClaim, MAX_REPORTS, type PriceClaim, type Proof } from './format.js'
+import { checkEnds, findField, priceOf } from './twap.js'
+import {
+  inOrder,
+  rangeOf,
+  type Tiling,
+  type TimeRange,
+  tile,
+  type WindowEnds,
+  weigh,
+} from './windows.js'
+
+interface ProofFacts {
+  /** The feed. */
+  readonly feedID: string
+  /** The field that is the price. @default the version's price */
+  readonly field?: string
+  /** Aborting it ends the requests. */
+  readonly signal?: AbortSignal
+}
+
+/** The price at a moment. */
+export interface PriceProofOptions extends ProofFacts {
+  /** The moment, in the feed's unit. */
+  readonly at: number
+}
+
+/** The average of a price over a window. */
+export interface AverageProofOptions extends ProofFacts {
+  /** The start of the window, in the feed's unit. */
+  readonly from: number
+  /** The end of the window, in the feed's unit. */
+  readonly to: number
+  /** How the ends of the window count. */
+  readonly ends: WindowEnds
+}
+
+const time = number({ min: 0, whole: true })
+const facts = {
+  feedID: (_field: string, value: unknown) => parseFeedID(value),
+  field: optional(checkText),
+  signal: checkSignal,
+}
+const priceSchema = { ...facts, at: time } satisfies Schema<PriceProofOptions>
+const averageSchema = {
+  ...facts,
+  from: time,
+  to: time,
+  ends: checkEnds,
+} satisfies Schema<AverageProofOptions>
+
+/** What a proof needs of a client. */
+export type ProofClient = Pick<Client, 'getReportsBetween' | 'getReportsPage'>
+
+/**
+ * Fetches the signed reports of a moment or a window, and makes a proof of the price at the moment,
+ * or of the average over the window. `checkProof` checks it, without the service.
+ *
+ * A range that the service never stored stands in the proof as `missing`. The function rejects with
+ * NoReportError if a report may still come.
+ */
+export async function createProof(
+  client: ProofClient,
+  options: PriceProofOptions | AverageProofOptions,
+): Promise<Proof> {
+  if (typeof options === 'object' && options !== null && 'at' in options) {
+    const { feedID, at, field, signal } = readOptions('createProof', options, priceSchema)
+    const range = { from: at, to: at }
+    const { reports, tiling } = await collect(client, feedID, range, signal)
+    return proofOf(feedID, reports, tiling, priceClaim(tiling, at, findField(feedID, field)))
+  }
+  const { feedID, field, signal, ...window } = readOptions('createProof', options, averageSchema)
+  const range = rangeOf(window.from, window.to, window.ends)
+  const { reports, tiling } = await collect(client, feedID, range, signal)
+  const claim = averageClaim(tiling, window, findField(feedID, field))
+  return proofOf(feedID, reports, tiling, claim)
+}
+
+function proofOf(
+  feedID: string,
+  reports: readonly Report[],
+  { missing }: Tiling<Report>,
+  claim: Proof['claim'],
+): Proof {
+  return {
+    format: 'sluice-proof',
+    version: 1,
+    feedID,
+    claim,
+    missing,
+    reports: reports.map(report => report.fullReport),
+  }
+}
+
+/** The bytes of a report that a claim is computed from. */
+export type Evidence = Pick<
+  Report,
+  'feedID' | 'fullReport' | 'validFromTimestamp' | 'observationsTimestamp'
+>
+
+/** The price is read from the signed bytes, whatever decoders a client has. */
+function signedPrice({ feedID, fullReport }: Evidence, field: string): bigint {
+  return priceOf({ decoded: decodeReport(fullReport, feedID) }, field)
+}
+
+/** The claim about a moment that these reports prove. */
+export function priceClaim({ parts }: Tiling<Evidence>, at: number, field: string): PriceClaim {
+  const [part] = parts
+  const value = part === undefined ? null : String(signedPrice(part.report, field))
+  return { kind: 'price', at, field, value }
+}
+
+/** The claim about a window that these reports prove. */
+export function averageClaim(
+  tiling: Tiling<Evidence>,
+  { from, to, ends }: Pick<AverageClaim, 'from' | 'to' | 'ends'>,
+  field: string,
+): AverageClaim {
+  const { sum, duration } = weigh(tiling, rangeOf(from, to, ends), ends, report =>
+    signedPrice(report, field),
+  )
+  const value = duration === 0 ? null : String(sum / BigInt(duration))
+  return { kind: 'average', from, to, ends, field, value, sum: String(sum), duration }
+}
+
+/** The reports of a range, and the neighbours of a missing start or end. */
+async function collect(
+  client: ProofClient,
+  feedID: string,
+  range: TimeRange,
+  signal: AbortSignal | undefined,
+): Promise<{ reports: readonly Report[]; tiling: Tiling<Report> }> {
+  const request = signal && { signal }
+  const found: Report[] = []
+  const between = client.getReportsBetween(feedID, range.from, range.to, request)
+  for await (const report of between) {
+    if (found.push(report) > MAX_REPORTS)
+      throw new ValidationError(
+        `to must be nearer to from: the window has more than the ${MAX_REPORTS} reports of a proof`,
+      )
+  }
+  const pending = between.missing?.find(({ cause }) => cause === 'not-yet')
+  if (pending !== undefined) throw new NoReportError('not-yet', feedID, pending.to, undefined)
+  const reports = [...inOrder(found)]
+  const tiling = tile(reports, range)
+  const { missing } = tiling
+  if (missing[0]?.from === range.from)
+    reports.unshift(await lastBefore(client, feedID, range.from, request))
+  if (missing.at(-1)?.to === range.to) {
+    const [after] = await client.getReportsPage(feedID, range.to + 1, 1, request)
+    if (after === undefined) throw new NoReportError('not-yet', feedID, range.to, undefined)
+    reports.push(after)
+  }
+  return { reports, tiling }
+}
+
+/** How far back the report before a missing range is looked for, in units of the feed. */
+const LOOK_BACK = [60, 3600, 86_400, 2_592_000, 2_592_000_000]
+
+/**
+ * The last report that was observed before a time. The service answers with the first report from a
+ * time on, so the time is halved until two answers differ.
+ */
+async function lastBefore(
+  client: ProofClient,
+  feedID: string,
+  time: number,
+  request: { readonly signal: AbortSignal } | undefined,
+): Promise<Report> {
+  const first = async (from: number): Promise<Report | undefined> => {
+    const [report] = await client.getReportsPage(feedID, from, 1, request)
+    return report !== undefined && report.observationsTimestamp < time ? report : undefined
+  }
+  for (const back of LOOK_BACK) {
+    let low = Math.max(0, time - back)
+    let found = await first(low)
+    if (found === undefined) continue
+    let high = time
+    while (found.observationsTimestamp + 1 < high) {
+      low = found.observationsTimestamp + 1
+      const middle = Math.max(low, Math.floor((low + high) / 2))
+      const report = await first(middle)
+      if (report === undefined) high = middle
+      else found = report
+    }
+    return found
+  }
+  throw new ValidationError(
+    `at or from must be after the first report of the feed: the service has none before ${time}`,
+  )
+}

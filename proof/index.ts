@@ -1,0 +1,16 @@
+export { type CheckedProof, type CheckProofOptions, checkProof } from './check-proof.js'
+export {
+  type AverageProofOptions,
+  createProof,
+  type PriceProofOptions,
+  type ProofClient,
+} from './create-proof.js'
+export {
+  type AverageClaim,
+  type PriceClaim,
+  type Proof,
+  ProofError,
+  type ProofFailure,
+} from './format.js'
+export { type AveragedReport, IncompleteError, type Twap, type TwapOptions, twap } from './twap.js'
+export type { TimeRange, WindowEnds } from './windows.js'
