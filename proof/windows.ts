@@ -23,9 +23,9 @@ export type Windowed = Pick<
  */
 export interface WindowEnds {
   /**
-   * The end that does not belong to the window. With `from`, the window is the times after `from` up
-   * to `to`. With `to`, it is the times from `from` on and before `to`. Both have `to - from` units
-   * of time.
+   * The end that does not belong to the window. With `from`, the window is the times after `from`
+   * up to `to`. With `to`, it is the times from `from` on and before `to`. Both have `to - from`
+   * units of time.
    */
   readonly open: 'from' | 'to'
   /**
