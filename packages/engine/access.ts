@@ -23,6 +23,12 @@ export interface SignedRequest {
 /** The allowed difference between the clocks of a request and the engine, in ms. */
 const clockWindowMs = 5_000
 
+const authorizationHeaders = [
+  'authorization',
+  'x-authorization-timestamp',
+  'x-authorization-signature-sha256',
+] as const
+
 function headerOf(headers: IncomingHttpHeaders, name: string, form: RegExp): string {
   const value = headers[name.toLowerCase()]
   if (value === undefined || value === '') throw new HTTPError(400, `header ${name} is missing`)
@@ -103,6 +109,21 @@ export class Access {
     if (times.length >= this.#limit)
       throw new HTTPError(429, 'too many requests', 'rate limit', { 'retry-after': '1' })
     times.push(now)
+  }
+
+  /**
+   * Admits a request that needs no authorization. Returns whether it has proved the credentials.
+   * Throws 401 if it has any authorization header, and the headers are not right.
+   */
+  admitAnyone(request: SignedRequest, endpoint: string, now: number): boolean {
+    if (authorizationHeaders.every(name => request.headers[name] === undefined)) return false
+    try {
+      this.admit(request, endpoint, now)
+    } catch (error) {
+      if (!(error instanceof HTTPError) || error.status !== 400) throw error
+      throw unauthorized(error.message)
+    }
+    return true
   }
 
   entitle(feedID: string, isEntitled: boolean): void {

@@ -1,4 +1,5 @@
 import { Access } from './access.js'
+import { Catalogue } from './catalogue.js'
 import { Faults } from './faults.js'
 import type { Feed } from './feeds.js'
 import { Ledger, RequestLog } from './ledger.js'
@@ -13,6 +14,7 @@ export class EngineContext {
   readonly settings: Settings
   readonly feeds: Map<string, Feed>
   readonly access: Access
+  readonly catalogue: Catalogue
   readonly ledger: Ledger
   readonly log: RequestLog = new RequestLog()
   /** Failures that apply to every origin. */
@@ -27,6 +29,7 @@ export class EngineContext {
     this.settings = settings
     this.feeds = feeds
     this.access = new Access(feeds, settings)
+    this.catalogue = new Catalogue(feeds, settings.clock.now)
     this.ledger = new Ledger(settings)
     this.faults = new Faults(settings.clock)
     this.curve = curve

@@ -1,5 +1,6 @@
 import { checkNumber } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
+import type { EngineCatalogue } from './catalogue.js'
 import { EngineContext } from './context.js'
 import type { Failure } from './faults.js'
 import type { ReportFields } from './feeds.js'
@@ -40,6 +41,8 @@ export interface DataEngine {
    * origin go to the live origins, round robin.
    */
   readonly origins: readonly EngineOrigin[]
+  /** What the catalogue says of the feeds. It answers `GET /api/v1/discovery`. */
+  readonly catalogue: EngineCatalogue
   /** How many streams are open. */
   readonly connections: number
   /** Every retained report, in the order of publication. */
@@ -142,7 +145,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const recording = replay === undefined ? undefined : await readRecording(replay)
   const feeds = checkFeeds(settings.feeds, recording, settings.intervalMs)
   const context = new EngineContext(settings, feeds, await loadCurve())
-  const { access, faults, ledger, log } = context
+  const { access, catalogue, faults, ledger, log } = context
   const isSingle = originIDs.length === 1
   const origins = originIDs.map(id =>
     isSingle ? new Origin(context, id, port, host) : new Origin(context, id, 0),
@@ -214,6 +217,10 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     },
     get networks() {
       return publisher.network.sets
+    },
+    catalogue: {
+      get: feedID => catalogue.get(feedID),
+      set: (...what) => catalogue.set(...what),
     },
     origins: Object.freeze(origins.map(origin => origin.handle)),
     get connections() {

@@ -1,3 +1,5 @@
+export type { CatalogueEntry, EngineCatalogue } from './catalogue.js'
+export type { CatalogueSpec, CatalogueTime } from './catalogue-spec.js'
 export {
   type CertificateAuthority,
   createCertificateAuthority,
@@ -38,3 +40,4 @@ export { type DataEngineOptions, localCredentials } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
+export type { TWAPRules, TWAPSpec } from './twap-spec.js'

@@ -231,5 +231,13 @@ export function checkFeeds(
     if (feeds.has(feed.feedID)) throw new ValidationError(`feeds: ${feed.feedID} is given twice`)
     feeds.set(feed.feedID, feed)
   }
+  for (const { feedID, resolution, twapOf } of feeds.values()) {
+    if (twapOf === undefined) continue
+    const source = feeds.get(twapOf.feedID)
+    if (source === undefined || source.twapOf !== undefined || source.resolution !== resolution)
+      throw new ValidationError(
+        `feeds: twapOf of ${feedID} must name a feed of the engine with the same time unit, and no average`,
+      )
+  }
   return feeds
 }

@@ -16,6 +16,7 @@ import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
 import type { PublishedReport } from './ledger.js'
 import { type Forgery, forgeries, RotatingNetwork, type SignerSet } from './network.js'
+import { averageOf } from './twap.js'
 
 /** The options for a report that is published by hand. */
 export interface PublishOptions {
@@ -115,6 +116,10 @@ export class Publisher {
   readonly #stream: (report: PublishedReport) => void
   readonly #chains = new Map<string, Chain>()
   readonly #schedule: ReturnType<typeof createSchedule>
+  /** The feeds of averages, by the feed whose price they average. */
+  readonly #averages = new Map<string, Feed[]>()
+  /** When each feed of averages publishes next by itself, in ms. */
+  readonly #averageDue = new Map<string, number>()
   #replayed = 0
 
   /**
@@ -131,10 +136,17 @@ export class Publisher {
     this.#context = context
     this.#recording = recording
     this.#stream = stream
+    for (const feed of feeds.values())
+      if (feed.twapOf !== undefined)
+        this.#averages.set(feed.twapOf.feedID, [
+          ...(this.#averages.get(feed.twapOf.feedID) ?? []),
+          feed,
+        ])
     this.#schedule = createSchedule(
       settings.clock,
       recording === undefined
-        ? Array.from(feeds.values(), feed => this.#taskOf(feed))
+        ? // Feeds of averages publish after the feeds whose price they average.
+          [...feeds.values()].filter(isPriced).map(feed => this.#taskOf(feed))
         : [{ intervalMs: settings.intervalMs, run: () => this.#replay() }],
     )
   }
@@ -144,8 +156,9 @@ export class Publisher {
     if (feed === undefined) throw new ValidationError(`publish: there is no feed ${feedID}`)
     const publication = readOptions('publish', options, schema, 'publish: ')
     const now = this.#context.settings.clock.now()
+    const values = feed.twapOf === undefined ? fields : this.#withAverage(feed, now, fields)
     const report = this.#add(
-      this.#chainOf(feed).next(now, this.#sign(publication.network), fields),
+      this.#chainOf(feed).next(now, this.#sign(publication.network), values),
       now,
       publication,
     )
@@ -174,11 +187,14 @@ export class Publisher {
   async makeHistory(): Promise<void> {
     const { settings, feeds } = this.#context
     const start = settings.clock.now()
-    for (const feed of feeds.values()) {
+    const all = [...feeds.values()]
+    for (const feed of [...all.filter(isPriced), ...all.filter(feed => !isPriced(feed))]) {
       const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
       for (let left = settings.history; left > 0; left--) {
         const at = start - left * stepMs
-        const report = this.#chainOf(feed).next(at, this.#sign())
+        const values = isPriced(feed) ? undefined : this.#average(feed, unitOf(feed, at))
+        if (values === undefined && !isPriced(feed)) continue
+        const report = this.#chainOf(feed).next(at, this.#sign(), values)
         this.#add(report, at, { ...usual, streamed: false })
       }
       await nextTurn()
@@ -193,6 +209,43 @@ export class Publisher {
 
   stop(): void {
     this.#schedule.stop()
+  }
+
+  /** The average that a feed publishes at a time, if a report has a part in it. */
+  #average({ twapOf }: Feed, time: number): { price: bigint } | undefined {
+    const { feeds, ledger } = this.#context
+    const source = twapOf && feeds.get(twapOf.feedID)
+    const average = source && averageOf(ledger, source, time, twapOf)
+    return average && { price: average.price }
+  }
+
+  /** The fields of an average that is published by hand. */
+  #withAverage(feed: Feed, now: number, fields: ReportFields = {}): ReportFields {
+    if (fields.price !== undefined) return fields
+    const time = Number(fields.observationsTimestamp ?? unitOf(feed, now))
+    const average = this.#average(feed, time)
+    if (average !== undefined) return { ...fields, ...average }
+    throw new ValidationError(
+      `publish: ${feed.feedID} is an average, and the window that ends at ${time} has no report`,
+    )
+  }
+
+  /**
+   * Publishes the averages of a feed that are due after one of its reports. An average has the
+   * time of that report, so that the window ends with it.
+   */
+  #publishAverages({ feedID, observationsTimestamp }: PublishedReport, sourceMs: number): void {
+    const now = this.#context.settings.clock.now()
+    for (const feed of this.#averages.get(feedID) ?? []) {
+      const due = this.#averageDue.get(feed.feedID) ?? 0
+      // Timers are not exact: a report that is a little early is the one that is due.
+      if (feed.intervalMs === 0 || now < due - sourceMs / 2) continue
+      this.#averageDue.set(feed.feedID, (now - due < feed.intervalMs ? due : now) + feed.intervalMs)
+      const last = this.#context.ledger.latest(feed.feedID)?.observationsTimestamp ?? -1
+      if (observationsTimestamp <= last) continue
+      if (this.#average(feed, observationsTimestamp) !== undefined)
+        this.publish(feed.feedID, { observationsTimestamp })
+    }
   }
 
   #sign(signers?: SignerSet) {
@@ -232,11 +285,21 @@ export class Publisher {
       run: () => {
         const chain = this.#chainOf(feeds.get(feedID) as Feed)
         const waitMs = settings.runAhead ? 0 : chain.wait(settings.clock.now())
-        if (waitMs === 0) this.publish(feedID)
+        if (waitMs === 0) this.#publishAverages(this.publish(feedID), intervalMs)
         return waitMs
       },
     }
   }
+}
+
+/** True for a feed that is not the average of another. */
+function isPriced(feed: Feed): boolean {
+  return feed.twapOf === undefined
+}
+
+/** A time of the clock in the feed's unit. */
+function unitOf({ resolution }: Feed, ms: number): number {
+  return Math.floor(resolution === 's' ? ms / 1000 : ms)
 }
 
 /** The options of a report that is published automatically. */

@@ -13,14 +13,19 @@ import type { Faults } from './faults.js'
 import type { OpenRecord, PublishedReport } from './ledger.js'
 import type { Handlers } from './listener.js'
 import type { Streams } from './streams.js'
+import { averageOf } from './twap.js'
 
-/** Answers an authorized GET. */
-type Endpoint = (query: URLSearchParams) => HTTPAnswer
+/** Answers an authorized request. */
+type Endpoint = (query: URLSearchParams, body: Uint8Array) => HTTPAnswer
 
+/** The catalogue: the only endpoint that also answers without authorization. */
+const cataloguePath = '/api/v1/discovery'
+/** The methods of endpoints that have another one than GET. */
+const methods: Readonly<Record<string, string>> = { '/': 'HEAD', '/api/v1/twap': 'POST' }
 const streamPaths: ReadonlySet<string> = new Set(['/api/v1/ws', '/api/v2/ws'])
 /**
- * The longest body that is read. A request with a longer body is rejected; no endpoint needs a
- * body.
+ * The longest body that is read. A request with a longer body is rejected; only the average of a
+ * feed needs a body, which is short.
  */
 const maxBodyBytes = 65_536
 /** How many reports a page has if the query has no `limit`. */
@@ -181,12 +186,59 @@ export class Service {
     const { pathname, query } = splitPath(request.url)
     const endpoint = this.#endpoints.get(pathname)
     const isStream = streamPaths.has(pathname)
+    if (pathname === cataloguePath) return this.#answerCatalogue(request, query)
     if (endpoint === undefined && !isStream) throw new HTTPError(404, `no such path: ${pathname}`)
-    checkMethod(request, pathname === '/' ? 'HEAD' : 'GET')
+    checkMethod(request, methods[pathname] ?? 'GET')
     if (endpoint === undefined)
       throw new HTTPError(400, 'a stream is opened by a WebSocket upgrade')
-    this.#admit(request, await readBody(request), pathname)
-    return endpoint(query)
+    const body = await readBody(request)
+    this.#admit(request, body, pathname)
+    return endpoint(query, body)
+  }
+
+  /** The catalogue. Its errors have a body of their own form. */
+  async #answerCatalogue(request: IncomingMessage, query: URLSearchParams): Promise<HTTPAnswer> {
+    const { access, catalogue, settings } = this.#context
+    const { method = '', url: path = '', headers } = request
+    try {
+      checkMethod(request, 'GET')
+      const signed = { method, path, headers, body: await readBody(request) }
+      const isAuthorized = access.admitAnyone(signed, cataloguePath, settings.clock.now())
+      const caching = { 'cache-control': 'public, max-age=300' }
+      return jsonAnswer({ feeds: catalogue.search(query, isAuthorized) }, 200, caching)
+    } catch (error) {
+      if (!(error instanceof HTTPError)) throw error
+      const { status, message, reason, headers: given } = error
+      throw new CatalogueError(status, message, reason, given)
+    }
+  }
+
+  /** The average that `POST /api/v1/twap` asks for. */
+  #average(body: Uint8Array): HTTPAnswer {
+    const { feedId, windowSeconds, endTs } = parseObject(body)
+    if (typeof feedId !== 'string') throw new HTTPError(400, 'feedId is missing')
+    if (!isCount(windowSeconds)) throw new HTTPError(400, 'windowSeconds must be a whole number')
+    if (endTs !== undefined && !isCount(endTs))
+      throw new HTTPError(400, 'endTs must be a whole number')
+    const { access, ledger, settings } = this.#context
+    const feed = access.findFeed(checkFeedID(feedId, 'feedId'))
+    const unit = feed.resolution === 's' ? 1 : 1000
+    const end = endTs ?? Math.floor(settings.clock.now() / 1000)
+    const rules = { window: windowSeconds, openEnd: 'start', straddling: 'clip' } as const
+    // A second belongs to the window with all its milliseconds.
+    const average = averageOf(ledger, feed, end * unit + unit - 1, rules)
+    if (average === undefined) throw new HTTPError(404, 'no report in this window')
+    const { price, samples, firstCovered, lastCovered } = average
+    return jsonAnswer({
+      result: String(price),
+      feedId: feed.feedID,
+      samples,
+      decimals: 18,
+      windowStartTs: end - windowSeconds,
+      windowEndTs: end,
+      effectiveWindowStartTs: Math.floor(firstCovered / unit),
+      effectiveWindowEndTs: Math.floor(lastCovered / unit),
+    })
   }
 
   /**
@@ -232,6 +284,7 @@ export class Service {
         const reports = ledger.page(this.#feedID(query), start, Math.min(limit, maxPage))
         return jsonAnswer({ reports: reports.map(envelope) })
       },
+      '/api/v1/twap': (_query, body) => this.#average(body),
     }),
   )
 }
@@ -240,5 +293,21 @@ function errorAnswer(error: unknown, record: OpenRecord): HTTPAnswer {
   const { status, message, reason, headers } =
     error instanceof HTTPError ? error : new HTTPError(500, 'the engine failed', String(error))
   record.reason = reason
-  return jsonAnswer({ message }, status, headers)
+  const body = error instanceof CatalogueError ? { error: message } : { message }
+  return jsonAnswer(body, status, headers)
+}
+
+/** An error of the catalogue. Its answer names the reason `error`. */
+class CatalogueError extends HTTPError {}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0
+}
+
+function parseObject(body: Uint8Array): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString())
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  } catch {}
+  throw new HTTPError(400, 'the body must be a JSON object')
 }
