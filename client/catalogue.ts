@@ -86,8 +86,8 @@ export type Catalogue = readonly CatalogueFeed[] & {
   /** Milliseconds since the service answered. */
   readonly age: number
   /**
-   * True if the answer is older than the service allows: the service did not answer this request,
-   * so the last answer stands in for it.
+   * True if the service did not answer this request, so that the last answer stands in for it. It
+   * is older than the service allows, or you asked for a new answer by `refresh`.
    */
   readonly isStale: boolean
 }

@@ -151,7 +151,9 @@ export class CatalogueCache {
   /** The answer, if it may still be used without a request. */
   fresh(path: string): Catalogue | undefined {
     const kept = this.#find(path)
-    return kept !== undefined && this.#age(kept) < kept.keptFor ? this.#show(kept) : undefined
+    return kept !== undefined && this.#age(kept) < kept.keptFor
+      ? this.#show(kept, false)
+      : undefined
   }
 
   /** The answer that stands in for one that failed with this error, if there is one. */
@@ -160,7 +162,7 @@ export class CatalogueCache {
     const isAway =
       isStreamsError(error, 'API_RESPONSE') || (isStreamsError(error) && error.isRetryable)
     const kept = this.#find(path)
-    return isAway && kept !== undefined ? this.#show(kept) : undefined
+    return isAway && kept !== undefined ? this.#show(kept, true) : undefined
   }
 
   /** Keeps an answer to a request that began with these credentials. */
@@ -183,7 +185,7 @@ export class CatalogueCache {
       this.#answers.delete(oldest)
     }
     this.#answers.set(path, kept)
-    return this.#show(kept)
+    return this.#show(kept, false)
   }
 
   #find(path: string): Kept | undefined {
@@ -201,12 +203,11 @@ export class CatalogueCache {
     return Math.max(performance.now() - answered, this.#now() - fetchedAt)
   }
 
-  #show(kept: Kept): Catalogue {
-    const age = this.#age(kept)
+  #show(kept: Kept, isStale: boolean): Catalogue {
     return Object.assign([...kept.feeds], {
       fetchedAt: new Date(kept.fetchedAt),
-      age,
-      isStale: age > 0 && age >= kept.keptFor,
+      age: this.#age(kept),
+      isStale,
     })
   }
 }

@@ -71,6 +71,10 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
       const { keys } = keyring
       // An enclave has no client.
       clock ??= call.scope.client?.find(signingClock) ?? new ServiceClock(now)
+      if (keyring.onChange === undefined) {
+        const credentials = call.scope.client?.find(credentialsKey)
+        if (credentials !== undefined) keyring.onChange = () => void credentials.generation++
+      }
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
       const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
@@ -87,8 +91,6 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         if (offset === moment.offset) {
           await keyring.renew(keys, call)
           if (keyring.keys === keys) throw error
-          const credentials = call.scope.client?.find(credentialsKey)
-          if (credentials !== undefined) credentials.generation++
         }
         corrections.set(call, offset)
         throw corrected(error)

@@ -37,6 +37,8 @@ export class Keyring {
   readonly #renewCredentials: RenewCredentials | undefined
   readonly #crypto: WebCrypto | undefined
   #askedAt = Number.NEGATIVE_INFINITY
+  /** Called when other keys are in use, also if nobody waits for them any more. */
+  onChange: (() => void) | undefined
   /** The request for keys that is not answered yet. */
   #asking: Promise<void> | undefined
 
@@ -102,6 +104,7 @@ export class Keyring {
       const { apiKey, userSecret } = this.#keys
       if (found.apiKey === apiKey && found.userSecret === userSecret) return
       this.#keys = this.#makeKeys(found)
+      this.onChange?.()
       log.info?.('renewCredentials gave other keys: requests are signed with them')
     } catch (error) {
       const rule = isStreamsError(error, 'VALIDATION') ? error.message : "it can't be read"
