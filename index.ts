@@ -98,6 +98,11 @@ export {
   winstonLogger,
 } from './plugins/logging/index.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
+export {
+  type RetirementOptions,
+  type RetiringFeed,
+  retirement,
+} from './plugins/retirement/index.js'
 export { type RetryOptions, retry } from './plugins/retry/index.js'
 export {
   type Verification,

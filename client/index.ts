@@ -44,7 +44,7 @@ export type {
   ScopeEvents,
   StreamScope,
 } from './contract/scope.js'
-export { credentialsKey } from './contract/scope.js'
+export { credentialsKey, retirementKey } from './contract/scope.js'
 export type {
   ConnectionChange,
   ConnectionFacts,

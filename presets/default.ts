@@ -16,6 +16,7 @@ import { feedAccess } from '../plugins/feed-access.js'
 import { type Credentials, hmacAuth } from '../plugins/hmac-auth/index.js'
 import { type LoggingConfig, logging } from '../plugins/logging/index.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
+import { retirement } from '../plugins/retirement/index.js'
 import { retry } from '../plugins/retry/index.js'
 import { type VerifyOptions, verify } from '../plugins/verify/index.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
@@ -78,6 +79,7 @@ export function defaultPreset(given: DefaultPresetOptions): readonly Plugin<Deco
     continuity(fetching),
     dedup(),
     ...(signatures === undefined ? [] : [verify(signatures)]),
+    retirement(),
     retry({ attempts: retryAttempts, delay: retryDelay }),
     feedAccess(),
     rateLimit(rates),

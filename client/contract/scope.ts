@@ -25,6 +25,11 @@ export const credentialsKey: ServiceKey<{ generation: number }> = {
   name: 'the credentials of requests',
 }
 
+/** When feeds are going to retire, in milliseconds by feed id: a map for each stream. */
+export const retirementKey: ServiceKey<Set<ReadonlyMap<string, number>>> = {
+  name: 'the retirement of feeds',
+}
+
 /** The counters that plugins may increase. */
 export type CountedAs =
   | 'deduplicated'

@@ -316,7 +316,9 @@ export class Requests<Data> implements Rest<Data> {
     } catch (thrown) {
       if (life.isOver) throw life.reason
       const error = pluginError(`${describeCall(call)}: a plugin threw`, thrown)
-      log.error?.(`${name} failed: ${error.message}`, { errorName: error.name, code: error.code })
+      // A plugin that asks for the catalogue goes on without it.
+      const say = maker === 'plugin' && name === 'discover' ? log.debug : log.error
+      say?.(`${name} failed: ${error.message}`, { errorName: error.name, code: error.code })
       throw error
     } finally {
       life.end()

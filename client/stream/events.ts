@@ -24,7 +24,7 @@ export type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventE
 
 type AnyHandler = (...given: unknown[]) => unknown
 
-const eventNames: OptionNames<StreamEvents> = {
+const eventNames: OptionNames<Omit<StreamEvents, 'retiring'>> = {
   report: true,
   error: true,
   connected: true,

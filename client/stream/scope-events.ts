@@ -7,7 +7,8 @@ import type { StreamCounters } from './stream-api.js'
 
 type Listener = (value: never) => void
 
-const eventNames: OptionNames<ScopeEventMap> = {
+/** All but `retiring`, which a plugin declares. */
+const eventNames: OptionNames<Omit<ScopeEventMap, 'retiring'>> = {
   gap: true,
   'gap-filled': true,
   conflict: true,

@@ -1,6 +1,11 @@
 import type { Call, Reply, WireErrorFacts } from '../../client/contract/call.js'
 import type { Handler, Plugin, Sink } from '../../client/contract/plugin.js'
-import type { PluginClient, RequestScope, StreamScope } from '../../client/contract/scope.js'
+import {
+  type PluginClient,
+  type RequestScope,
+  retirementKey,
+  type StreamScope,
+} from '../../client/contract/scope.js'
 import type { ServiceKey } from '../../core/scope.js'
 import {
   addCounts,
@@ -43,12 +48,18 @@ export interface Telemetry {
   observe(): Iterable<Measurement>
 }
 
+/** The milliseconds of a day. */
+const DAY = 86_400_000
+
 /** Records a value of a histogram. */
 export type AddValue = (metric: MetricName, value: number, attributes: Attributes) => void
 
 /** A client that is watched. */
 interface Watched {
   metrics: PluginClient['metrics'] | undefined
+  /** The client's time, and when feeds of its streams are going to retire. */
+  client: Pick<PluginClient, 'now' | 'find'> | undefined
+  readonly feedIDs: boolean
   hasEnded: boolean
   /** The stale feeds, one set for each stream of the client. */
   readonly stale: Set<ReadonlySet<string>>
@@ -85,13 +96,21 @@ export function createTelemetry(addValue: AddValue): Telemetry {
       const meet = ({ client }: RequestScope | StreamScope): Watched | undefined => {
         // An enclave has no client.
         const watched = client?.find(key)
-        if (watched !== undefined) watched.metrics ??= client.metrics
+        if (watched === undefined) return undefined
+        watched.metrics ??= client.metrics
+        watched.client ??= client
         return watched
       }
       return {
         setup(scope) {
           forgetEnded()
-          const watched: Watched = { metrics: undefined, hasEnded: false, stale: new Set() }
+          const watched: Watched = {
+            metrics: undefined,
+            client: undefined,
+            feedIDs,
+            hasEnded: false,
+            stale: new Set(),
+          }
           clients.add(watched)
           scope.provide(key, watched)
           scope.defer(() => {
@@ -142,9 +161,21 @@ export function createTelemetry(addValue: AddValue): Telemetry {
         if (counted === undefined) continue
         addCounts(sums, counted)
         addState(sums, counted)
+        addRetirement(sums, client)
       }
       return sums.all
     },
+  }
+}
+
+/** Adds the days until feeds retire: of each feed, or the fewest of all. */
+function addRetirement(sums: Sums, { client, feedIDs }: Watched): void {
+  for (const dates of client?.find(retirementKey) ?? []) {
+    for (const [feedID, at] of dates) {
+      const days = (at - (client?.now() ?? 0)) / DAY
+      const sum = sums.of('sluice.feed.retirement', feedIDs ? { 'sluice.feed.id': feedID } : {})
+      sum.value = sum.value === 0 ? days : Math.min(sum.value, days)
+    }
   }
 }
 

@@ -38,6 +38,7 @@ export type MetricName =
   | 'sluice.operation.duration'
   | 'http.client.request.duration'
   | 'sluice.feed.reports'
+  | 'sluice.feed.retirement'
 
 /** One row of the table of metrics. */
 export interface Metric {
@@ -47,7 +48,7 @@ export interface Metric {
    * How values become a series: they are added up, replace each other, or are counted in buckets.
    */
   readonly kind: MetricKind
-  /** The UCUM code of the unit: `s`, or in braces the name of the counted thing. */
+  /** The UCUM code of the unit: `s` or `d`, or in braces the name of the counted thing. */
   readonly unit: string
   /** A short description of what the metric counts or measures. */
   readonly description: string
@@ -292,6 +293,13 @@ const rows: readonly Row[] = [
     description: 'Reports that passed the plugin, by feed; only where feed ids are asked for',
     attributes: [feed],
   },
+  {
+    name: 'sluice.feed.retirement',
+    kind: 'gauge',
+    unit: 'd',
+    description: 'Days until the service retires a feed; without feed ids, the fewest of all feeds',
+    attributes: [feed],
+  },
 ]
 
 /**
@@ -314,7 +322,8 @@ export function prometheusName({
   unit,
 }: { readonly name: string } & Pick<Metric, 'kind' | 'unit'>): string {
   const base = labelName(name)
-  return `${base}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
+  const suffix = { s: '_seconds', d: '_days' }[unit] ?? ''
+  return `${base}${suffix}${kind === 'counter' ? '_total' : ''}`
 }
 
 /** Returns the Prometheus label of an attribute, such as `sluice_origin`. */

@@ -86,6 +86,7 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   hmacAuth: [['hmacAuth', 'renewCredentials', more => main.hmacAuth({ ...keys, ...more })]],
   logging: [['logging', 'enableConnectionDebug', more => main.logging(more)]],
   rateLimit: [['rateLimit', 'per', more => main.rateLimit(more)]],
+  retirement: [['retirement', 'every', more => main.retirement(more)]],
   retry: [['retry', 'refusedInterval', more => main.retry(more)]],
   verify: [
     ['verify', 'maxPending', more => main.verify({ signers, ...more })],

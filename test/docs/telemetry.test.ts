@@ -80,7 +80,11 @@ describe('the dashboard', () => {
       targets.flatMap(({ expr }) => namesIn(expr)).map(name => series.get(name)),
     )
     const missing = metrics.filter(metric => !asked.has(metric)).map(({ name }) => name)
-    expect(missing).toEqual(['sluice.reports.verified', 'sluice.feed.reports'])
+    expect(missing).toEqual([
+      'sluice.reports.verified',
+      'sluice.feed.reports',
+      'sluice.feed.retirement',
+    ])
   })
 
   test('takes rates of counters, and of nothing else', () => {

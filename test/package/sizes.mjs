@@ -26,6 +26,7 @@ export const budgets = {
   'sluice/plugins/opentelemetry': 6100,
   'sluice/plugins/prometheus': 5500,
   'sluice/plugins/rate-limit': 2600,
+  'sluice/plugins/retirement': 2600,
   'sluice/plugins/retry': 4200,
   'sluice/plugins/telemetry': 4500,
   'sluice/plugins/verify': 17000,

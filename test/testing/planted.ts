@@ -29,6 +29,7 @@ export const tested: Readonly<Record<string, Tested>> = {
   'bearer-auth': { factory: 'bearerAuth', options: { token: 'token' } },
   'hmac-auth': { factory: 'hmacAuth', options: { apiKey: 'key', userSecret: 'secret' } },
   'feed-access': { factory: 'feedAccess' },
+  retirement: { factory: 'retirement', options: { after: 0 } },
   'rate-limit': { factory: 'rateLimit', options: { requests: 1, per: 1000 } },
   logging: {
     factory: 'logging',

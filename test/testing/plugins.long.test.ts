@@ -12,6 +12,7 @@ import { logging } from '../../plugins/logging/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { rateLimit } from '../../plugins/rate-limit.js'
+import { retirement } from '../../plugins/retirement/index.js'
 import { retry } from '../../plugins/retry/index.js'
 import { verify } from '../../plugins/verify/index.js'
 import { type PluginTestOptions, sampleSigners, testPlugin } from '../../testing/index.js'
@@ -27,6 +28,7 @@ const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] 
     () => logging({ logger: { debug() {}, info() {}, warn() {}, error() {} }, logLevel: 0 }),
   ],
   ['rate-limit', () => rateLimit()],
+  ['retirement', () => retirement({ after: 0 })],
   ['retry', () => retry(), { may: ['repeat'] }],
   ['opentelemetry', () => opentelemetry()],
   ['prometheus', () => prometheus({ register: new Registry() })],

@@ -12,6 +12,7 @@ import { log } from './checks/log.js'
 import { context, node, packages } from './checks/machine.js'
 import { connection, dns, proxy } from './checks/network.js'
 import { origins } from './checks/origins.js'
+import { retirement } from './checks/retirement.js'
 import { tls } from './checks/tls.js'
 import { Context, type Subject } from './context.js'
 
@@ -25,6 +26,7 @@ const service: readonly Check[] = [
   clock,
   credentials,
   feeds,
+  retirement,
   latency,
   origins,
 ]

@@ -47,7 +47,7 @@ describe('the table of metrics', () => {
   test('has a name, a unit and a meaning for each, and no name twice, for Prometheus neither', () => {
     for (const { name, unit, description, kind, bounds } of metrics) {
       expect(name).toMatch(/^[a-z]+(\.[a-z_]+)+$/)
-      expect(unit).toMatch(/^(s|\{[a-z]+\})$/)
+      expect(unit).toMatch(/^(s|d|\{[a-z]+\})$/)
       expect(description).toMatch(/^[A-Z].*[^.]$/)
       expect(bounds !== undefined).toBe(kind === 'histogram')
     }

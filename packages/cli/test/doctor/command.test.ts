@@ -27,7 +27,7 @@ test('a process prints a line per finding, and what is wrong with what to do', a
   expect(out).toMatch(/^ok {11}node {9}\d+\.\d+\.\d+; sluice/)
   expect(out).toMatch(/\nfailed {7}credentials {2}the service rejects .*\n {26}→ check both for/)
   expect(out).toMatch(
-    /\nnot checked {2}origins {6}because of credentials\n1 failed, 0 warnings, 7 ok, 3/,
+    /\nnot checked {2}origins {6}because of credentials\n1 failed, 0 warnings, 7 ok, 4/,
   )
   expect(code).toBe(3)
   for (const secret of ['another-secret', env.API_KEY]) expect(out).not.toContain(secret)

@@ -12,7 +12,7 @@ test('finds nothing wrong where nothing is', async () => {
   expect(diagnosis.exitCode).toBe(0)
   const checks = new Set(diagnosis.findings.map(({ check }) => check))
   expect([...checks].join(' ')).toBe(
-    'node packages proxy dns connection tls clock credentials feeds latency origins',
+    'node packages proxy dns connection tls clock credentials feeds retirement latency origins',
   )
   expect(diagnosis.of('ok')).toEqual(
     expect.arrayContaining([
@@ -33,6 +33,26 @@ test('finds nothing wrong where nothing is', async () => {
 })
 
 describe('finds and names', () => {
+  test('feeds that the service is going to retire', async () => {
+    const { subject, engine } = await startService()
+    const old = subject.feedIDs[0] as string
+    engine.catalogue.set(old, { name: 'OLD/USD', expectedDecommissionAt: '2126-12-01T00:00:00Z' })
+    const diagnosis = await diagnose(subject)
+    expect(diagnosis.of('warning')).toEqual([
+      `retirement: the service is going to retire OLD/USD ${old} on 2126-12-01`,
+    ])
+    expect(diagnosis.exitCode).toBe(0)
+  })
+
+  test('no date, if the service has no catalogue', async () => {
+    const { subject, engine } = await startService()
+    engine.fail({ status: 404, path: '/api/v1/discovery' })
+    const diagnosis = await diagnose(subject)
+    expect(diagnosis.of('ok')).toContain(
+      'retirement: the service has no catalogue, so no feed has a date',
+    )
+  })
+
   test('a wrong clock', async () => {
     const { subject } = await startService({ now: () => Date.now() + 60_000 })
     const diagnosis = await diagnose(subject)

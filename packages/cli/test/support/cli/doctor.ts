@@ -94,4 +94,10 @@ export function expectOne(
 }
 
 /** What needs the service. */
-export const SERVED: readonly string[] = ['credentials', 'feeds', 'latency', 'origins']
+export const SERVED: readonly string[] = [
+  'credentials',
+  'feeds',
+  'retirement',
+  'latency',
+  'origins',
+]

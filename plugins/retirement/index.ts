@@ -1,0 +1,71 @@
+import type { Plugin } from '../../client/contract/plugin.js'
+import { retirementKey } from '../../client/contract/scope.js'
+import { MAX_TIMER, number, readOptions, type Schema, withDefault } from '../../core/options.js'
+
+/** A feed of a stream that the service is going to retire. */
+export interface RetiringFeed {
+  /** In lower case. */
+  readonly feedID: string
+  /** The name in the catalogue, if it has one. */
+  readonly name: string | undefined
+  /** When the feed is going to retire. */
+  readonly at: Date
+  /** The days until then, rounded up. 0 or less if the date is past. */
+  readonly daysLeft: number
+}
+
+declare module '../../client/contract/scope.js' {
+  interface ScopeEventMap {
+    /** The service is going to retire a feed of the stream. */
+    retiring: RetiringFeed
+  }
+}
+declare module '../../client/stream/stream-api.js' {
+  interface StreamEvents<Data> {
+    /** The service is going to retire a feed of the stream. It is told once for each date. */
+    retiring: (feed: RetiringFeed) => void
+  }
+}
+
+/** Options of `retirement`. */
+export interface RetirementOptions {
+  /** Milliseconds from the first connection of a stream to the first request. @default 10000 */
+  readonly after?: number
+  /** Milliseconds between two requests. @default 3600000 */
+  readonly every?: number
+}
+
+const schema = {
+  after: withDefault(10_000, number({ min: 0, max: MAX_TIMER })),
+  every: withDefault(3_600_000, number({ min: 1000, max: MAX_TIMER })),
+} satisfies Schema<RetirementOptions>
+
+/**
+ * Warns of feeds that the service is going to retire: by the log, and by the event `retiring` of
+ * the stream. It asks the catalogue once an hour while a stream is open. A service without a
+ * catalogue is no error.
+ */
+export function retirement(options?: RetirementOptions): Plugin<never> {
+  const { after, every } = readOptions('retirement', options, schema)
+  return {
+    name: 'retirement',
+    events: ['retiring'],
+    setup(scope) {
+      scope.provide(retirementKey, new Set())
+    },
+    report(next, scope) {
+      if (scope.kind === 'request') return next
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const begin = (): void => {
+        if (timer !== undefined || scope.connections.open === 0) return
+        timer = setTimeout(() => {
+          import('./watch.js').then(({ watch }) => watch(scope, every)).catch(() => undefined)
+        }, after)
+        ;(timer as { unref?(): void }).unref?.()
+      }
+      scope.defer(scope.connections.watch(begin))
+      scope.defer(() => clearTimeout(timer))
+      return next
+    },
+  }
+}
