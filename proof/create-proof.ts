@@ -130,9 +130,7 @@ export function averageClaim(
   { from, to, ends }: Pick<AverageClaim, 'from' | 'to' | 'ends'>,
   field: string,
 ): AverageClaim {
-  const { sum, duration } = weigh(tiling, rangeOf(from, to, ends), ends, report =>
-    signedPrice(report, field),
-  )
+  const { sum, duration } = weigh(tiling, ends, report => signedPrice(report, field))
   const value = duration === 0 ? null : String(sum / BigInt(duration))
   return { kind: 'average', from, to, ends, field, value, sum: String(sum), duration }
 }

@@ -119,9 +119,7 @@ export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): T
   const field = findField(feedID, wanted)
   const tiling = tile(given, range)
   if (tiling.missing.length > 0) throw new IncompleteError(tiling.missing)
-  const { sum, duration, count } = weigh(tiling, range, ends, report => priceOf(report, field))
-  if (duration === 0)
-    throw new ValidationError('ends.straddling must be clip here: no report ends in the window')
+  const { sum, duration, count } = weigh(tiling, ends, report => priceOf(report, field))
   const value = sum / BigInt(duration)
   return { feedID, field, value, sum, duration, reports: count }
 }

@@ -30,8 +30,8 @@ export interface WindowEnds {
   readonly open: 'from' | 'to'
   /**
    * How a report counts whose window begins before the average's window: with `clip`, for the part
-   * inside; with `whole`, for its whole width, and a report whose window ends after the average's
-   * window does not count.
+   * inside; with `whole`, for the part before it as well. A report that ends after the average's
+   * window always counts for the part inside.
    */
   readonly straddling: 'clip' | 'whole'
 }
@@ -127,7 +127,6 @@ export interface Weighed {
 /** Weighs each report of a tiling with the time for which it stands. */
 export function weigh<Each extends Windowed>(
   { parts }: Tiling<Each>,
-  { to }: TimeRange,
   { straddling }: WindowEnds,
   priceOf: (report: Each) => bigint,
 ): Weighed {
@@ -135,9 +134,8 @@ export function weigh<Each extends Windowed>(
   let duration = 0
   let count = 0
   for (const part of parts) {
-    const { validFromTimestamp: start, observationsTimestamp: end } = part.report
-    if (straddling === 'whole' && end > to) continue
-    const width = straddling === 'whole' ? end - start + 1 : part.to - part.from + 1
+    const start = straddling === 'whole' ? part.report.validFromTimestamp : part.from
+    const width = part.to - start + 1
     sum += priceOf(part.report) * BigInt(width)
     duration += width
     count++

@@ -64,8 +64,8 @@ function averageByUnits(
   let duration = 0
   if (straddling === 'whole') {
     for (const report of read) {
-      if (report.to < first || report.to > last) continue
-      for (let unit = report.from; unit <= report.to; unit++) {
+      if (report.to < first || report.from > last) continue
+      for (let unit = report.from; unit <= Math.min(report.to, last); unit++) {
         sum += report.price
         duration++
       }
