@@ -22,6 +22,7 @@ const names = [
   'delay',
   'latency',
   'verify',
+  'proof',
   'confidential-http',
 ]
 

@@ -12,6 +12,7 @@ import {
   verify,
   verifyReport,
 } from 'sluice'
+import { checkProof } from 'sluice/proof'
 
 function check(isTrue, what) {
   if (!isTrue) throw new Error(what)
@@ -73,6 +74,18 @@ const checksOf = ({ published, signers, relay, credentials, example }) => {
         if (curveLibrary === 'wasm')
           check(/does not compile WebAssembly: .*CSP|Content Security/i.test(message), message)
       }
+    },
+    async 'checks a proof without a network, and refuses it with another price'() {
+      const { fullReport, feedID, decoded } = published.find(({ decoded }) => 'price' in decoded)
+      const at = Number(decoded.observationsTimestamp)
+      const claim = { kind: 'price', at, field: 'price', value: decoded.price }
+      const proof = { format: 'sluice-proof', version: 1, feedID, claim, missing: [] }
+      const text = JSON.stringify({ ...proof, reports: [fullReport] })
+      const checked = await checkProof(text, { signers })
+      check(String(checked.value) === decoded.price, `${checked.value}`)
+      const other = text.replace(decoded.price, '1')
+      const error = await failureOf(checkProof(other, { signers }))
+      check(error.reason === 'value', `${error}`)
     },
     async 'signs as Node does'() {
       const { args, headers } = example
