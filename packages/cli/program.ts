@@ -12,18 +12,14 @@ import { addDemoCommand } from './commands/demo.js'
 import { addDoctorCommand } from './commands/doctor.js'
 import { addEnclaveCommand, addKeygenCommand } from './commands/enclave.js'
 import { addReplayCommand, addServeCommand } from './commands/engine.js'
+import { addFeedsCommand } from './commands/feeds.js'
 import { addGapsCommand } from './commands/gaps.js'
 import { addHistoryCommand } from './commands/history.js'
 import { addMonitorCommand } from './commands/monitor.js'
 import { addCheckCommand, addProveCommand } from './commands/prove.js'
 import { addRecordCommand } from './commands/record.js'
 import { addRelayCommand } from './commands/relay.js'
-import {
-  addBulkCommand,
-  addFeedsCommand,
-  addLatestCommand,
-  addPageCommand,
-} from './commands/requests.js'
+import { addBulkCommand, addLatestCommand, addPageCommand } from './commands/requests.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
 import { addVerifyCommand } from './commands/verify.js'

@@ -2,8 +2,8 @@ import type { Feed } from 'sluice/client'
 import { type AddCommand, defineCommand, type Values } from '../command.js'
 import { inOneLine } from '../errors.js'
 import { feedsText, feedText, findFeeds, findOneFeed } from '../input/feeds.js'
-import { type IO, print, say, warn } from '../io.js'
-import { count, dateTime, describeFeed, escapeControls, feedName } from '../output/feeds.js'
+import { type IO, print, warn } from '../io.js'
+import { count, dateTime, feedName } from '../output/feeds.js'
 import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { Deadline, timeoutOptions } from '../service/deadline.js'
@@ -13,21 +13,6 @@ import { feedTime, timeText } from '../values.js'
 function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadline {
   return new Deadline(timeout, 'the service has not answered', io.signal)
 }
-
-/** Adds `feeds`. */
-export const addFeedsCommand: AddCommand = defineCommand({
-  name: 'feeds',
-  help: 'list the feeds that the credentials may read',
-  options: { json: { help: 'print NDJSON' }, ...timeoutOptions, ...serviceOptions },
-  examples: ['sluice feeds --mainnet', 'sluice feeds --json --env-file .env'],
-  async run(options, io) {
-    const { signal } = deadlineOf(options, io)
-    await using client = connect(findService(options, io), requestLogging(io))
-    for (const feed of await client.listFeeds({ signal }))
-      if (options.json) say(io, escapeControls(JSON.stringify(feed)))
-      else say(io, io.stdout.isTTY ? describeFeed(feed) : feed.feedID)
-  },
-})
 
 /** Adds `latest`. */
 export const addLatestCommand: AddCommand = defineCommand({

@@ -15,13 +15,14 @@ export const feedsText: string = `${feedText}; several, also separated by commas
 
 /**
  * Finds the feeds that arguments give as ids or names such as ETH/USD. An argument may hold
- * several, separated by commas. Names of known feeds are found without a request if the service is
- * the mainnet or the testnet. For any other name, the service is asked for its list of feeds.
+ * several, separated by commas. A name is looked up in the catalogue that is kept on disk, then
+ * among the known feeds if the service is the mainnet or the testnet. For any other name, the
+ * service is asked for its list of feeds and for its catalogue.
  */
 export async function findFeeds(
   given: readonly string[],
-  client: Pick<Rest, 'listFeeds'>,
-  { network }: Pick<Service, 'network'>,
+  client: Pick<Rest, 'listFeeds'> & Partial<Pick<Rest, 'discover'>>,
+  { network, kept }: Pick<Service, 'network'> & Partial<Pick<Service, 'kept'>>,
   { signal }: Pick<IO, 'signal'>,
 ): Promise<readonly Feed[]> {
   const texts = given.flatMap(text => text.split(',')).map(text => text.trim())
@@ -32,7 +33,13 @@ export async function findFeeds(
   }
   const found = new Map<string, Feed>()
   for (const text of texts) {
-    const feed = knownOf(text, network) ?? (await list()).find(({ name }) => isNamed(name, text))
+    const { discover } = client
+    const feed =
+      idOf(text) ??
+      named(await kept?.find(text, undefined, signal)) ??
+      knownOf(text, network) ??
+      (await list()).find(({ name }) => isNamed(name, text)) ??
+      (discover && named(await kept?.find(text, { discover }, signal)))
     if (feed === undefined)
       throw noFeed(text, 'a feed that is known or that the service lists', [
         ...Object.keys(network === undefined ? {} : knownFeeds[network]),
@@ -72,7 +79,7 @@ export async function readFeedList(option: string, given: string): Promise<reado
 /** Finds the feed of an argument. Throws if the argument holds several feeds. */
 export async function findOneFeed(
   given: string,
-  ...rest: [Pick<Rest, 'listFeeds'>, Pick<Service, 'network'>, Pick<IO, 'signal'>]
+  ...rest: [Parameters<typeof findFeeds>[1], Parameters<typeof findFeeds>[2], Pick<IO, 'signal'>]
 ): Promise<Feed> {
   const [feed, other] = await findFeeds([given], ...rest)
   if (feed === undefined || other !== undefined)
@@ -80,9 +87,22 @@ export async function findOneFeed(
   return feed
 }
 
-function knownOf(text: string, network: Service['network']): Feed | undefined {
+/** A feed of the catalogue, with its known facts. */
+function named(found: Feed | undefined): Feed | undefined {
+  if (found === undefined) return undefined
+  const { feedID, name } = found
+  return { ...factsOf(feedID), feedID, ...(name === undefined ? {} : { name }) }
+}
+
+/** The feed of a text that is an id. */
+function idOf(text: string): Feed | undefined {
   // A text that begins with 0x is meant to be an id, so an invalid id is an error.
-  if (/^0x/i.test(text) || isFeedID(text)) return factsOf(parseFeedID(text))
+  return /^0x/i.test(text) || isFeedID(text) ? factsOf(parseFeedID(text)) : undefined
+}
+
+function knownOf(text: string, network: Service['network']): Feed | undefined {
+  const feed = idOf(text)
+  if (feed !== undefined) return feed
   if (network === undefined) return undefined
   return Object.values<KnownFeed>(knownFeeds[network]).find(({ name }) => isNamed(name, text))
 }

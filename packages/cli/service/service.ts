@@ -8,6 +8,7 @@ import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given, inGroup, type Values } from '../command.js'
 import { readFile } from '../input/files.js'
 import type { IO } from '../io.js'
+import { KeptCatalogue } from './catalogue.js'
 import { contextOption, contextOptions, findContext, type ServiceContext } from './contexts.js'
 
 /** The networks of the service. */
@@ -37,6 +38,8 @@ export interface Service {
   readonly egress: Pick<Config, 'proxy' | 'tls'>
   /** The name of the context that was read; undefined without one. */
   readonly context: string | undefined
+  /** The answers of the catalogue that are kept on disk. */
+  readonly kept: KeptCatalogue
 }
 
 /**
@@ -63,6 +66,7 @@ export function findService(options: ServiceOptions, io: IO): Service {
     credentials: credentials?.apiKey && credentials.userSecret ? credentials : undefined,
     egress: readEgress(options, context, passphrase),
     context: name === '' ? undefined : name,
+    kept: new KeptCatalogue(env, urls.endpoint, credentials?.apiKey),
   }
 }
 

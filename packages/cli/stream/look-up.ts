@@ -46,8 +46,15 @@ export async function lookUpAllFeeds(service: Service, io: IO): Promise<readonly
  * Lists the feeds of a service. Each call makes its own client, and sends one request without
  * retries.
  */
-export function feedLister(service: Service, config: Partial<Config>): Pick<Rest, 'listFeeds'> {
+export function feedLister(
+  service: Service,
+  config: Partial<Config>,
+): Pick<Rest, 'listFeeds' | 'discover'> {
   return {
+    async discover(filters) {
+      await using client = connect(service, { ...config, retryAttempts: 0 })
+      return await client.discover(filters)
+    },
     async listFeeds(options) {
       await using client = connect(service, { ...config, retryAttempts: 0 })
       return await client.listFeeds(options)

@@ -112,7 +112,7 @@ describe('which service is asked', () => {
     expect(serving.output.out).toBe('')
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const { code, out } = await runHere(['feeds', '--env-file', file])
-    expect([code, out.split('\n').length]).toEqual([0, 21])
+    expect([code, out.split('\n').length]).toEqual([0, 20])
     serving.stop()
     expect((await serving.ended).code).toBe(0)
   })

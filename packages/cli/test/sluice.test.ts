@@ -98,7 +98,7 @@ describe('sluice serve', () => {
       [...output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
     ) as Record<string, string>
     const feeds = await run(['feeds'], env)
-    expect(feeds.out.trim().split('\n')).toHaveLength(20)
+    expect(feeds.out.trim().split('\n')).toHaveLength(19)
     const streaming = startCommand(['stream', feeds.out.split('\n')[0] as string, '--json'], {
       env,
     })
