@@ -158,8 +158,8 @@ const checks = {
     assert.deepEqual(
       [...(await rows()).keys()],
       [
-        ...['you', 'logging', 'decoders', 'continuity', 'dedup', 'ha-discovery', 'retry'],
-        ...['feed-access', 'rate-limit', 'hmac-auth', 'wire'],
+        ...['you', 'logging', 'decoders', 'continuity', 'dedup', 'retirement'],
+        ...['ha-discovery', 'retry', 'feed-access', 'rate-limit', 'hmac-auth', 'wire'],
       ],
     )
   },

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import {
   createClient,
   defaultPreset,
+  haPreset,
   type RetirementOptions,
   type RetiringFeed,
   retirement,
@@ -105,13 +106,29 @@ test('several streams of a client share a request, and each is told', async () =
 test('a stream of several connections asks once', async () => {
   engine.catalogue.set(btc, { expectedDecommissionAt: -1 / 24 })
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
-  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, haMode: true })
+  const plugins = haPreset({ apiKey, userSecret }).map(plugin =>
+    plugin.name === 'retirement' ? retirement({ after: 0 }) : plugin,
+  )
+  const client = createClient({ endpoint, wsEndpoint, plugins })
+  closing.push(() => client.close())
+  const told: RetiringFeed[] = []
+  const stream = client.createStream([eth, btc])
+  stream.on('retiring', feed => void told.push(feed))
+  await stream.connect()
+  await until(() => told.length > 0)
+  await turns(200)
+  expect(engine.connections).toBe(2)
+  expect(told.map(({ feedID, daysLeft }) => [feedID, daysLeft])).toEqual([[btc, 0]])
+  expect(asked()).toBe(1)
+})
+
+test('a short program makes no request', async () => {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const client = createClient({ apiKey, userSecret, endpoint, wsEndpoint })
   closing.push(() => client.close())
   expect(client.stack.map(({ name }) => name)).toContain('retirement')
-  const stream = client.createStream(btc)
-  await stream.connect()
+  await client.createStream(btc).connect()
   await turns(100)
-  // A short program ends before the first request.
   expect(asked()).toBe(0)
 })
 
