@@ -128,8 +128,7 @@ export async function getReportAt<Data>(
       if (after !== undefined && !page.isPartial) {
         // A report of the hole may end as late as the hole, and is stored after its end.
         const holeEnd = inMilliseconds(feedID, after.validFromTimestamp - 1)
-        if (now() - holeEnd >= storedWithin)
-          throw new NoReportError('missing', feedID, time, after)
+        if (now() - holeEnd >= storedWithin) throw new NoReportError('missing', feedID, time, after)
       }
       if (isOver(pause)) throw new NoReportError('not-yet', feedID, time, after)
       await sleep(pause, life.signal)
