@@ -11,8 +11,9 @@ import { root } from './steps.mjs'
  * budget is the size there is and about 15 % more. Grow one on purpose, in the commit that needs it.
  */
 export const budgets = {
-  sluice: 78_000,
-  'sluice/client': 46600,
+  sluice: 80_000,
+  'sluice/beta': 2400,
+  'sluice/client': 49_700,
   'sluice/core': 4000,
   'sluice/plugins/bearer-auth': 1650,
   'sluice/plugins/confidential-http': 20500,
@@ -35,7 +36,9 @@ export const budgets = {
   'sluice/presets/confidential': 19500,
   'sluice/presets/default': 33000,
   'sluice/presets/ha': 36500,
+  'sluice/proof': 17_000,
   'sluice/report': 9800,
+  'sluice/solana': 1100,
   'sluice/stores': 4100,
   'sluice/tdh2': 8000,
   'sluice/testing': 84_000,

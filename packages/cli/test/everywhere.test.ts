@@ -45,7 +45,11 @@ interface Case {
 const signed = ['--signers', 'signers.json']
 const line = /ETH\/USD +V3 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +price \d+\.\d{4} /
 const cases: Readonly<Record<string, Case>> = {
-  feeds: { args: [], terminal: /a782 {2}ETH\/USD {2}18 decimals/, pipe: /^0x0003[0-9a-f]{60}\n0x/ },
+  feeds: {
+    args: [],
+    terminal: /ETH\/USD +0x0003[0-9a-f]{60} +Crypto/,
+    pipe: /^0x0003[0-9a-f]{60}\n0x/,
+  },
   latest: { args: ['ETH/USD'], terminal: /price +\d+\.\d+\n/, pipe: /price +\d+\.\d+\n/ },
   page: { args: ['ETH/USD', '--from', '1h', '--limit', '3'], terminal: line, pipe: line },
   bulk: {

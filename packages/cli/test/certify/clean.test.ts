@@ -36,6 +36,6 @@ test.each([1, 2])('the data engine has no deviation, with origins: %i', async or
   const record = await certify(subjectOf(engine), new AbortController().signal)
   expect(linesOf(record, 'deviation')).toEqual([])
   const alone = origins === 1 ? ['reconnection'] : []
-  expect(idsOf(record, 'not tested')).toEqual(['discovery', ...alone, 'untested'])
+  expect(idsOf(record, 'not tested')).toEqual([...alone, 'untested'])
   expect(record.feeds).toHaveLength(5)
 })
