@@ -16,13 +16,23 @@ const advice: readonly (readonly [RegExp, string])[] = [
   ],
 ]
 
+/** Matches an error of OpenSSL, as Node.js shows it. The group is the reason. */
+const openSSL = /(?:^|\s)[0-9A-F]+:error:[0-9A-F]+:SSL routines:[^:]*:([^:]+)(?::|$)/
+/** The reasons of OpenSSL if the first bytes of the answer are not TLS. */
+const noTLS = /^(wrong version number|http request|packet length too long|record layer failure)$/
+const NO_TLS = 'the port speaks http, not TLS: its URL begins with http:// or ws://'
+
 /**
  * The reason of a network failure. `fetch` says only `fetch failed`; the innermost cause says more.
  */
 export function networkReason(thrown: unknown): string {
   const cause = innermost(thrown)
   if (!isError(cause)) return String(cause)
-  return cause.message || codeOf(cause) || cause.name
+  const { message } = cause
+  const [, failure] = openSSL.exec(message) ?? []
+  if (failure !== undefined)
+    return noTLS.test(failure) ? NO_TLS : `the TLS handshake failed: ${failure}`
+  return message || codeOf(cause) || cause.name
 }
 
 /** The reason of a network failure, with advice on the client's options. */
