@@ -95,6 +95,16 @@ export interface ProjectOptions extends Target {
   readonly tarballs: Readonly<Record<string, string>> | undefined
 }
 
+/**
+ * Makes a folder and its missing parents. Node's own recursive form never ends on file systems such
+ * as /proc, which answer ENOENT however often one asks.
+ */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  if (dirname(path) !== path) makeFolder(dirname(path))
+  mkdirSync(path)
+}
+
 /** Writes the files of a project. Returns their paths below its folder. */
 export function writeProject(options: ProjectOptions): readonly string[] {
   const { name, folder, kind, home, version, tarballs } = options
@@ -107,7 +117,7 @@ export function writeProject(options: ProjectOptions): readonly string[] {
         .replaceAll('{{name}}', name)
         .replaceAll('{{version}}', version)
       const isManifest = place === 'package.json' && tarballs !== undefined
-      mkdirSync(dirname(join(folder, place)), { recursive: true })
+      makeFolder(dirname(join(folder, place)))
       writeFileSync(join(folder, place), isManifest ? takeTarballs(text, folder, tarballs) : text, {
         // Another process may have written the file since the folder was checked.
         flag: 'wx',

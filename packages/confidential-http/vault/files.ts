@@ -26,7 +26,13 @@ export async function makeFolder(path: string): Promise<void> {
     if (codeOf(error) === 'EEXIST') return
     if (codeOf(error) !== 'ENOENT') throw error
     await makeFolder(dirname(path))
-    return makeFolder(path)
+    try {
+      // Only once: some file systems, such as /proc, answer ENOENT however often one asks.
+      await mkdir(path, { mode: 0o700 })
+    } catch (again) {
+      if (codeOf(again) === 'EEXIST') return
+      throw again
+    }
   }
   await chmod(path, 0o700)
   await syncFolder(dirname(path))
