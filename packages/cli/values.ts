@@ -26,6 +26,9 @@ const LONGEST_WAIT = 24 * 86_400_000
  */
 const FIRST_MS = 100_000_000_000
 
+/** The latest time that a date can hold, as Unix milliseconds. */
+const LATEST = 8_640_000_000_000_000
+
 const formatNames = ['json', 'csv', 'table', 'lines'] as const
 const TEMPLATE = 'template='
 
@@ -165,6 +168,11 @@ export function readValue(kind: Kind, text: string, place: Place): unknown {
   return kind in readers ? readers[kind as keyof typeof readers](text, place) : text
 }
 
+/** The flag of an option: `--max-age` for the option `maxAge`. */
+export function flagOf(name: string, isOn = false): string {
+  return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+}
+
 function spanOf(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
   return count === undefined ? undefined : Number(count) * (UNITS[unit] as number)
@@ -179,6 +187,13 @@ function dateOf(text: string, rule: string): number {
     throw new InvalidArgumentError(`must be a date: month ${month} of ${year} has ${last} days`)
   if (Number.isNaN(time)) throw new InvalidArgumentError(`must be ${rule}`)
   return time
+}
+
+/** Throws if the time of an option is in the future. */
+export function checkPast(option: string, ms: number | undefined): void {
+  if (ms === undefined || ms <= Date.now()) return
+  const time = ms <= LATEST ? `: ${new Date(ms).toISOString().replace('.000', '')} is` : ''
+  throw new ValidationError(`${option} must not be in the future${time}`)
 }
 
 /** Converts Unix milliseconds to the unit of a feed, rounded down. */

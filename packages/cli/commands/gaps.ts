@@ -9,7 +9,7 @@ import { count, dateRange, duration, feedName, observedAt } from '../output/feed
 import { requestLogging } from '../output/log.js'
 import { createProgress } from '../output/progress.js'
 import { connect, findService, type ServiceOptions, serviceOptions } from '../service/service.js'
-import { feedTime, timeText } from '../values.js'
+import { checkPast, feedTime, timeText } from '../values.js'
 
 /** Adds `gaps`. */
 export const addGapsCommand: AddCommand = defineCommand({
@@ -34,6 +34,8 @@ export const addGapsCommand: AddCommand = defineCommand({
     const { feed, from = 0, to = Number.POSITIVE_INFINITY } = options
     if (files.length === 0 && (feed === undefined || options.from === undefined))
       throw new ValidationError('files, or --feed and --from, must be given')
+    checkPast('--from', options.from)
+    if (to < from) throw new ValidationError('--to must not be before --from')
     const links = new Links()
     let feeds: readonly Feed[]
     if (files.length === 0) feeds = await readService(options, io, links)

@@ -1,4 +1,3 @@
-import { ValidationError } from 'sluice/core'
 import { streamHealth } from 'sluice/health'
 import { type AddCommand, defineCommand, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
@@ -12,7 +11,7 @@ import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
-import { feedTime, timeText } from '../values.js'
+import { checkPast, feedTime, timeText } from '../values.js'
 
 /** Adds `record`. */
 export const addRecordCommand: AddCommand = defineCommand({
@@ -69,8 +68,7 @@ export const addRecordCommand: AddCommand = defineCommand({
   ],
   async run(options, io, args) {
     const { dir, from, maxReconnects: maxReconnectAttempts } = options
-    if (from !== undefined && from > Date.now())
-      throw new ValidationError('--from must not be in the future')
+    checkPast('--from', from)
     const compression = compressionOf(options.compress)
     const rotation = { maxBytes: options.rotateSize * 1_000_000, maxMs: options.rotateEvery }
     const service = findService(options, io)

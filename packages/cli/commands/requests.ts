@@ -8,7 +8,7 @@ import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { Deadline, timeoutOptions } from '../service/deadline.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
-import { feedTime, timeText } from '../values.js'
+import { checkPast, feedTime, timeText } from '../values.js'
 
 function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadline {
   return new Deadline(timeout, 'the service has not answered', io.signal)
@@ -50,6 +50,7 @@ export const addPageCommand: AddCommand = defineCommand({
   },
   examples: ['sluice page ETH/USD --from 5m', 'sluice page ETH/USD --from 1h --limit 10 --csv'],
   async run(options, io, args) {
+    checkPast('--from', options.from)
     const service = findService(options, io)
     const { signal } = deadlineOf(options, io)
     await using client = connect(service, requestLogging(io))
@@ -89,6 +90,7 @@ export const addBulkCommand: AddCommand = defineCommand({
   after: 'Ends with 1 where a feed has no report.',
   examples: ['sluice bulk ETH/USD BTC/USD', 'sluice bulk ETH/USD,BTC/USD --at 1h --json'],
   async run(options, io, args) {
+    checkPast('--at', options.at)
     const service = findService(options, io)
     const { signal } = deadlineOf(options, io)
     await using client = connect(service)
