@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { codeOf } from 'sluice/internal'
+import { describeCode } from './system-errors.js'
 
 /** An output of a command: a terminal, a pipe or a file. */
 export type Output = Writable & {
@@ -106,7 +107,8 @@ export function processIO(): IO {
       const code = codeOf(error)
       // The reader has closed the pipe, as `head` does.
       if (code === 'EPIPE') return stop.abort(new StopReason('EPIPE'))
-      if (stream === stdout) stderr.write(`sluice: standard output can’t be written: ${code}\n`)
+      if (stream === stdout)
+        stderr.write(`sluice: standard output can’t be written: ${describeCode(error)}\n`)
       // Ends at once, before cursors are saved past reports that nobody received.
       process.exit(1)
     })

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ValidationError } from 'sluice/core'
 import { writeNew } from 'sluice/internal'
@@ -6,7 +5,7 @@ import type { CertifySubject } from '../certify/context.js'
 import type { RecordVerdict } from '../certify/finding.js'
 import { type AddCommand, defineCommand, type Values } from '../command.js'
 import { feedsText, findFeeds } from '../input/feeds.js'
-import { fileError } from '../input/files.js'
+import { checkFolder, fileError, makeFolder } from '../input/files.js'
 import { type IO, print, tell } from '../io.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { configOf, connect, findService, serviceOptions } from '../service/service.js'
@@ -44,7 +43,13 @@ export const addCertifyCommand: AddCommand = defineCommand({
   async run(options, io, { feeds }) {
     const { out, json, rate } = options
     const subject = await findSubject(feeds, options, io)
-    if (out !== undefined) await makeFolder(out)
+    if (out !== undefined) {
+      await makeFolder(out).catch((cause: unknown) => {
+        throw fileError('--out', out, cause, 'written to')
+      })
+      // Before the checks, which take minutes.
+      checkFolder('--out', join(out, 'record.json'))
+    }
     const { certify, mostRequests } = await import('../certify/certify.js')
     const { formatRecord, recordName } = await import('../certify/record.js')
     const limits = `at most ${mostRequests} requests and upgrades, at most ${rate} in a second`
@@ -75,14 +80,6 @@ const colours: Readonly<Record<RecordVerdict, (text: string) => string>> = {
   noted: yellow,
   deviation: red,
   'not tested': dim,
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true })
-  } catch (cause) {
-    throw fileError('--out', path, cause, 'written to')
-  }
 }
 
 async function findSubject(

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { ValidationError } from 'sluice/core'
 import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
@@ -18,7 +19,10 @@ export const addKeygenCommand: AddCommand = defineCommand({
     const { createKeys, writeKeyFile } = await import('@sluice/confidential-http')
     const { publicKey, secretKey } = createKeys()
     writeKeyFile(file, secretKey)
-    say(io, publicKey)
+    // Nobody could use a secret key whose public key is lost.
+    io.stdout.write(`${publicKey}\n`, error => {
+      if (error) rmSync(file, { force: true })
+    })
   },
 })
 

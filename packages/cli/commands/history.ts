@@ -9,7 +9,7 @@ import { ParquetFile } from '../output/parquet-file.js'
 import { createProgress } from '../output/progress.js'
 import { TextFile } from '../output/text-file.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
-import { feedTime, timeText } from '../values.js'
+import { checkPast, feedTime, timeText } from '../values.js'
 
 /** Adds `history`. */
 export const addHistoryCommand: AddCommand = defineCommand({
@@ -50,12 +50,8 @@ export const addHistoryCommand: AddCommand = defineCommand({
   ],
   async run(options, io, args) {
     const { to = Date.now(), limit, rate, out, resume = false, parquet } = options
-    if (to < options.from)
-      throw new ValidationError(
-        options.to === undefined
-          ? '--from must not be in the future'
-          : '--to must not be before --from',
-      )
+    checkPast('--from', options.from)
+    if (to < options.from) throw new ValidationError('--to must not be before --from')
     const isForFiles = ['json', 'csv'].includes(formatNameOf(options)?.name ?? '')
     if (out !== undefined && !parquet && !isForFiles)
       throw new ValidationError('--out needs --json, --csv or --parquet')
@@ -74,6 +70,7 @@ export const addHistoryCommand: AddCommand = defineCommand({
     const { signal } = io
     const progress = createProgress(io, file !== undefined)
     let written = 0
+    let hasFailed = true
     try {
       for await (const report of from > end
         ? []
@@ -87,11 +84,12 @@ export const addHistoryCommand: AddCommand = defineCommand({
           () => `${written} reports, ${dateTime(feedID, time)}`,
         )
       }
+      hasFailed = signal.aborted
     } catch (thrown) {
       if (!signal.aborted) throw thrown
     } finally {
       progress.end()
-      await file?.close()
+      await (hasFailed && written === 0 ? file?.discard() : file?.close())
     }
     const hint = signal.aborted && !parquet ? '; --resume continues it' : ''
     if (out !== undefined) warn(io, `${count(written, 'report')} written to ${out}${hint}`)

@@ -1,19 +1,11 @@
 import { accessSync, constants, createReadStream, readdirSync, readFileSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { ValidationError } from 'sluice/core'
 import { codeOf, foreignCause } from 'sluice/internal'
 import type { IO } from '../io.js'
-
-/** What the codes of the system say, for those that a wrong path brings. */
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file or folder',
-  EACCES: 'you may not',
-  EISDIR: 'it is a folder',
-  ENOTDIR: 'a part of the path is no folder',
-  EEXIST: 'there is another file',
-}
+import { describeCode } from '../system-errors.js'
 
 /** Makes the error for a file that an option or an argument names. */
 export function fileError(
@@ -22,9 +14,7 @@ export function fileError(
   cause: unknown,
   done: 'read from' | 'written to' = 'read from',
 ): ValidationError {
-  const code = String(codeOf(cause))
-  const reason = reasons[code] === undefined ? '' : `, ${reasons[code]}`
-  return new ValidationError(`${what} can’t be ${done} ${path}: ${code}${reason}`, { cause })
+  return new ValidationError(`${what} can’t be ${done} ${path}: ${describeCode(cause)}`, { cause })
 }
 
 /** Reads the whole file that an option or an argument names. */
@@ -52,6 +42,29 @@ export function checkFolder(what: string, path: string): void {
     accessSync(dirname(path), constants.W_OK)
   } catch (cause) {
     throw fileError(what, path, cause, 'written to')
+  }
+}
+
+/**
+ * Makes a folder and its missing parents. Node's own recursive form never ends on file systems such
+ * as /proc, which answer ENOENT however often one asks.
+ */
+export async function makeFolder(path: string, mode?: number): Promise<void> {
+  const make = async (): Promise<void> => {
+    try {
+      await mkdir(path, { mode })
+    } catch (thrown) {
+      // Another file in its place is an error.
+      if (codeOf(thrown) !== 'EEXIST' || !(await stat(path)).isDirectory()) throw thrown
+    }
+  }
+  try {
+    await make()
+  } catch (thrown) {
+    const parent = dirname(path)
+    if (codeOf(thrown) !== 'ENOENT' || parent === path) throw thrown
+    await makeFolder(parent, mode)
+    await make()
   }
 }
 

@@ -1,6 +1,8 @@
+import { rmSync, statSync } from 'node:fs'
 import type { ParquetWriter } from 'hyparquet-writer'
 import type { Feed } from 'sluice/client'
-import { fileError, loadPackage } from '../input/files.js'
+import { ValidationError } from 'sluice/core'
+import { checkFolder, fileError, loadPackage } from '../input/files.js'
 import { decimalsOf, type FormatOptions, fieldsIn, type PrintedReport } from './format.js'
 import { fieldsOf } from './prices.js'
 
@@ -24,7 +26,10 @@ interface Column {
 export class ParquetFile {
   /** Undefined, because a Parquet file is never continued. */
   readonly last: undefined
-  readonly #file: ParquetWriter
+  /** Opens the file. It is opened for the first rows, so that a failure before leaves no file. */
+  readonly #open: () => ParquetWriter
+  readonly #path: string
+  #file: ParquetWriter | undefined
   readonly #columns: readonly Column[]
   readonly #decimals: number | undefined
   #rows: PrintedReport[] = []
@@ -37,12 +42,9 @@ export class ParquetFile {
   ) {
     this.#columns = columnsOf(feedID, decimals)
     this.#decimals = decimals
+    this.#path = path
     const schema = schemaFromColumnData({ columnData: this.#columnData() })
-    try {
-      this.#file = new ParquetWriter({ writer: fileWriter(path), schema })
-    } catch (cause) {
-      throw fileError('--out', path, cause, 'written to')
-    }
+    this.#open = () => new ParquetWriter({ writer: fileWriter(path), schema })
   }
 
   /** Opens a file. It replaces an existing file. */
@@ -52,6 +54,12 @@ export class ParquetFile {
       'hyparquet-writer',
       () => import('hyparquet-writer'),
     )
+    checkFolder('--out', path)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found !== undefined && !found.isFile())
+      throw new ValidationError(
+        `--out must be the path of a file: ${path} is a ${found.isDirectory() ? 'folder' : 'device or a pipe'}`,
+      )
     return new ParquetFile(library, path, feed, options.raw ? undefined : decimalsOf(feed, options))
   }
 
@@ -62,12 +70,27 @@ export class ParquetFile {
   /** Writes the rest, and closes the file. */
   async close(): Promise<void> {
     if (this.#rows.length > 0) await this.#flush()
-    await this.#file.finish()
+    await this.#use(file => file.finish())
   }
 
+  /** Ends after a failure before the first report: no file has been opened. */
+  async discard(): Promise<void> {}
+
   async #flush(): Promise<void> {
-    await this.#file.write({ columnData: this.#columnData(), rowGroupSize: GROUP })
+    const columnData = this.#columnData()
+    await this.#use(file => file.write({ columnData, rowGroupSize: GROUP }))
     this.#rows = []
+  }
+
+  /** Removes the file if it can't be written, because nothing reads a part of a Parquet file. */
+  async #use(write: (file: ParquetWriter) => unknown): Promise<void> {
+    try {
+      this.#file ??= this.#open()
+      await write(this.#file)
+    } catch (cause) {
+      if (this.#file !== undefined) rmSync(this.#path, { force: true })
+      throw fileError('--out', this.#path, cause, 'written to')
+    }
   }
 
   #columnData(): { name: string; type: Type; data: Value[]; nullable: boolean }[] {

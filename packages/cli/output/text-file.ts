@@ -1,4 +1,4 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, rm, stat } from 'node:fs/promises'
 import { ValidationError } from 'sluice/core'
 import { codeOf } from 'sluice/internal'
 import { decodeReport } from 'sluice/plugins/decoders'
@@ -20,12 +20,17 @@ export class TextFile {
    * none.
    */
   readonly last: number | undefined
+  readonly #path: string
   readonly #file: FileHandle
   readonly #format: Format
+  readonly #wasEmpty: boolean
   #text: string
+  #hasFailed = false
 
-  private constructor(file: FileHandle, format: Format, { size, last }: End) {
+  private constructor(path: string, file: FileHandle, format: Format, { size, last }: End) {
     this.last = last
+    this.#path = path
+    this.#wasEmpty = size === 0
     this.#file = file
     this.#format = format
     this.#text = size === 0 ? format.head : ''
@@ -41,6 +46,13 @@ export class TextFile {
     feedID: string,
     resume: boolean,
   ): Promise<TextFile> {
+    const found = await stat(path).catch(() => undefined)
+    if (found?.isDirectory())
+      throw new ValidationError(`--out must be the path of a file: ${path} is a folder`)
+    if (found !== undefined && !found.isFile())
+      throw new ValidationError(
+        `--out must be the path of a file: ${path} is a device or a pipe; without --out the reports go to standard output`,
+      )
     const file = await open(path, resume ? 'a+' : 'wx').catch((cause: unknown) => {
       if (codeOf(cause) === 'EEXIST')
         throw new ValidationError(`--out ${path} exists: --resume continues it`)
@@ -49,7 +61,7 @@ export class TextFile {
     try {
       const end = await findEnd(file, path, feedID, format)
       await file.truncate(end.size)
-      return new TextFile(file, format, end)
+      return new TextFile(path, file, format, end)
     } catch (thrown) {
       await file.close()
       throw thrown
@@ -65,16 +77,29 @@ export class TextFile {
   async close(): Promise<void> {
     try {
       await this.#flush()
-      await this.#file.sync()
+      await this.#file.sync().catch((cause: unknown) => {
+        throw fileError('--out', this.#path, cause, 'written to')
+      })
     } finally {
+      const { size } = await this.#file.stat()
       await this.#file.close()
+      if (this.#hasFailed && this.#wasEmpty && size === 0) await rm(this.#path, { force: true })
     }
+  }
+
+  /** Closes the file after a failure before the first report. A file without reports is removed. */
+  async discard(): Promise<void> {
+    await this.#file.close()
+    if (this.#wasEmpty) await rm(this.#path, { force: true })
   }
 
   async #flush(): Promise<void> {
     const chunk = this.#text
     this.#text = ''
-    await this.#file.appendFile(chunk)
+    await this.#file.appendFile(chunk).catch((cause: unknown) => {
+      this.#hasFailed = true
+      throw fileError('--out', this.#path, cause, 'written to')
+    })
   }
 }
 

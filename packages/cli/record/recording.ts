@@ -1,9 +1,9 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rm, truncate } from 'node:fs/promises'
+import { type FileHandle, open, readdir, readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DataStreamsError, ValidationError } from 'sluice/core'
 import { codeOf, draftPrefix, type Lock, syncFolder, takeLock, writeWhole } from 'sluice/internal'
 import { complete } from '../gaps.js'
-import { fileError } from '../input/files.js'
+import { fileError, makeFolder } from '../input/files.js'
 import { readReports } from '../input/reports.js'
 import type { IO } from '../io.js'
 import { keyOf } from '../output/feeds.js'
@@ -62,7 +62,7 @@ export class Recording {
 
   /** Opens a directory, and makes it if it is absent. Throws if another process records into it. */
   static async open(directory: string): Promise<Recording> {
-    await mkdir(directory, { recursive: true }).catch((cause: unknown) => {
+    await makeFolder(directory).catch((cause: unknown) => {
       throw fileError('--dir', directory, cause, 'written to')
     })
     const lock = await lockDirectory(directory)
@@ -149,7 +149,10 @@ export class Recording {
     this.#name = `reports-${String(number).padStart(6, '0')}-${time}${ending}`
     this.#bytes = 0
     this.#openedAt = performance.now()
-    this.#file = await open(join(this.#directory, this.#name), 'ax')
+    const path = join(this.#directory, this.#name)
+    this.#file = await open(path, 'ax').catch((cause: unknown) => {
+      throw fileError('--dir', path, cause, 'written to')
+    })
     await syncFolder(this.#directory)
     return this.#file
   }
@@ -197,7 +200,7 @@ function numberOf(name: string): number {
 async function lockDirectory(directory: string): Promise<Lock> {
   const path = join(directory, LOCK)
   const taken = await takeLock(path).catch((cause: unknown) => {
-    throw new ValidationError(`--dir: ${directory} can’t be written: ${codeOf(cause)}`, { cause })
+    throw fileError('--dir', directory, cause, 'written to')
   })
   if (typeof taken !== 'string') return taken
   throw new ValidationError(`--dir: ${taken} records into ${directory}: ${path} is its lock`)
@@ -211,7 +214,7 @@ async function readPosition(directory: string): Promise<Position> {
   const path = join(directory, JOURNAL)
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     if (codeOf(cause) === 'ENOENT') return undefined
-    throw new ValidationError(`--dir: ${path} can’t be read: ${codeOf(cause)}`, { cause })
+    throw fileError('--dir', path, cause)
   })
   // Removes the drafts that killed processes have left.
   for (const name of await readdir(directory))

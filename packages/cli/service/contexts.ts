@@ -1,9 +1,8 @@
-import { mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { adviseName, ValidationError } from 'sluice/core'
 import { checkURL, codeOf, writeWhole } from 'sluice/internal'
 import { given, type Values } from '../command.js'
-import { fileError, parseJSON, readFile } from '../input/files.js'
+import { fileError, makeFolder, parseJSON, readFile } from '../input/files.js'
 
 /**
  * The options of a service that a context keeps. They name files, and hold no secret: a file of
@@ -112,7 +111,7 @@ export class Contexts {
       contexts: Object.fromEntries(this.#contexts),
     }
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await makeFolder(dirname(path), 0o700)
       await writeWhole(path, `${JSON.stringify(stored, undefined, 2)}\n`)
     } catch (cause) {
       throw fileError('contexts', path, cause, 'written to')

@@ -169,7 +169,7 @@ describe('sluice history', () => {
     expect(await run('history', eth, '--from', '2038-01-01', '--json')).toEqual({
       code: 2,
       out: '',
-      err: 'sluice: --from must not be in the future\n',
+      err: 'sluice: --from must not be in the future: 2038-01-01T00:00:00Z is\n',
     })
   })
 

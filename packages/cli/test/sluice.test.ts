@@ -198,7 +198,10 @@ describe('exit codes', () => {
       encoding: 'utf8',
     })
     closeSync(stdout)
-    expect([status, stderr]).toEqual([1, 'sluice: standard output can’t be written: ENOSPC\n'])
+    expect([status, stderr]).toEqual([
+      1,
+      'sluice: standard output can’t be written: ENOSPC, the disk is full\n',
+    ])
   })
 
   test.each([
