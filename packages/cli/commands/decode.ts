@@ -1,10 +1,17 @@
+import type { Feed } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
 import { decodeReport } from 'sluice/plugins/decoders'
 import { toJSON } from 'sluice/report'
 import { type AddCommand, defineCommand } from '../command.js'
 import { exitCodeOf, inOneLine } from '../errors.js'
-import { factsOf } from '../input/feeds.js'
-import { type GivenReport, readReports, reportsText, signedFeedID } from '../input/reports.js'
+import { factsOf, findKnownFeeds, wantedFeedID } from '../input/feeds.js'
+import {
+  feedIDIn,
+  type GivenReport,
+  readReports,
+  reportsText,
+  signedFeedID,
+} from '../input/reports.js'
 import { print, warn } from '../io.js'
 import { createFormat, type Format, formatOptions, type PrintedReport } from '../output/format.js'
 
@@ -14,7 +21,8 @@ export const addDecodeCommand: AddCommand = defineCommand({
   help: 'decode reports',
   arguments: {
     '<report>': reportsText,
-    '[feedID]': 'the feed that they must be of; read from each report when absent',
+    '[feed]':
+      'the feed that they must be of: its id, or a name such as ETH/USD; read from each report when absent',
   },
   options: formatOptions,
   examples: [
@@ -23,11 +31,12 @@ export const addDecodeCommand: AddCommand = defineCommand({
     'sluice decode reports.ndjson.gz --csv > reports.csv',
   ],
   async run(options, io, args) {
+    const feeds = args.feed === undefined ? undefined : findKnownFeeds(args.feed)
     let format: Format | undefined
     for await (const report of readReports(args.report, io)) {
       if (io.signal.aborted) return
       try {
-        const printed = decode(report, args.feedID)
+        const printed = decode(report, feeds)
         const before = format === undefined ? undefined : format.separator
         format ??= createFormat(options, [factsOf(printed.feedID)])
         await print(io, `${before ?? format.head}${format.block(printed)}\n`)
@@ -44,8 +53,9 @@ export const addDecodeCommand: AddCommand = defineCommand({
 /** Decodes a report for a format. Its `toJSON` returns the decoded fields. */
 function decode(
   { fullReport, feedID }: GivenReport,
-  wanted: string | undefined,
+  feeds: readonly Feed[] | undefined,
 ): PrintedReport & { readonly toJSON: () => unknown } {
+  const wanted = feeds && wantedFeedID(feeds, feedIDIn(fullReport))
   const decoded = decodeReport(fullReport, wanted ?? feedID ?? signedFeedID(fullReport))
   const { validFromTimestamp, observationsTimestamp } = decoded
   const times = { validFromTimestamp, observationsTimestamp }

@@ -4,6 +4,7 @@ import type { DataEngine, RecordedReport } from '@sluice/engine'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { readRecorded } from '../gaps.js'
+import { findLocalFeeds } from '../input/feeds.js'
 import { fileError } from '../input/files.js'
 import { type IO, print, stopped, tell, warn } from '../io.js'
 import { bold } from '../output/colours.js'
@@ -37,7 +38,7 @@ export const addServeCommand: AddCommand = defineCommand({
       default: 1000,
     },
     seed: { is: 'number', help: 'the seed of keys and values', default: 1 },
-    feeds: { value: 'ids', help: 'feed ids, separated by commas' },
+    feeds: { value: 'feeds', help: 'ids or names of feeds, separated by commas' },
     signersOut: {
       is: 'file',
       help: 'write the signers into a JSON file, as verify and stream take them',
@@ -60,11 +61,13 @@ export const addServeCommand: AddCommand = defineCommand({
     const { startDataEngine } = await import('@sluice/engine')
     await using engine = await startDataEngine({
       ...others,
-      ...given({ replay, feeds: feeds?.split(',').map(id => id.trim()) }),
+      ...given({ replay, feeds: feeds === undefined ? undefined : findLocalFeeds(feeds) }),
       intervalMs: interval,
       retain: 3600,
       keepAlive: true,
     })
+    if (replay !== undefined && engine.feeds.length === 0)
+      throw new ValidationError(`--replay: ${replay}: no report in there, so nothing to publish`)
     if (signersOut !== undefined)
       await writeFile(signersOut, `${JSON.stringify(engine.network)}\n`).catch((cause: unknown) => {
         throw fileError('--signers-out', signersOut, cause, 'written to')
@@ -113,6 +116,9 @@ export const addReplayCommand: AddCommand = defineCommand({
     const { signal } = io
     const reports: Required<RecordedReport>[] = []
     await readRecorded(files, io, report => reports.push(report))
+    if (signal.aborted) return
+    if (reports.length === 0)
+      throw new ValidationError(`${files.join(', ')}: no report in there, so nothing to publish`)
     const { startDataEngine } = await import('@sluice/engine')
     await using engine = await startDataEngine({
       ...others,

@@ -1,3 +1,4 @@
+import type { Feed } from 'sluice/client'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import { toError } from 'sluice/internal'
 import {
@@ -9,8 +10,8 @@ import {
 import { parseFeedID, type ReportVerificationError } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { hideKeys } from '../errors.js'
-import { factsOf } from '../input/feeds.js'
-import { type GivenReport, readReports, reportsText } from '../input/reports.js'
+import { factsOf, findKnownFeeds, wantedFeedID } from '../input/feeds.js'
+import { feedIDIn, type GivenReport, readReports, reportsText } from '../input/reports.js'
 import { type IO, print, warn } from '../io.js'
 import { dateTime, feedLabel, feedName } from '../output/feeds.js'
 import { explained } from '../output/prices.js'
@@ -24,7 +25,10 @@ export const addVerifyCommand: AddCommand = defineCommand({
   options: {
     ...signerOptions,
     quorum: { value: 'rule', help: 'at-least or exactly f + 1 signatures (default: at-least)' },
-    feed: { value: 'id', help: 'the feed that they must be of' },
+    feed: {
+      value: 'feed',
+      help: 'the feed that they must be of: its id, or a name such as ETH/USD',
+    },
     checkExpiry: { help: 'reject a report that has expired' },
     json: { help: 'print JSON, an object a line' },
   },
@@ -36,14 +40,14 @@ export const addVerifyCommand: AddCommand = defineCommand({
   ],
   async run(options, io, args) {
     const { quorum, checkExpiry = false, json = false } = options
-    const feedID = options.feed === undefined ? undefined : parseFeedID(options.feed)
+    const feeds = options.feed === undefined ? undefined : findKnownFeeds(options.feed)
     const signers = await findSigners(options).catch(rejectionOf)
     if (signers === undefined) throw new ValidationError('--signers or --onchain must be given')
     if ('verified' in signers) {
       io.exitCode = 1
       return show(signers, json, io)
     }
-    const rule = { signers, checkExpiry, ...given({ quorum, feedID }) } as Rule
+    const rule = { signers, checkExpiry, ...given({ quorum, feeds }) } as Rule
     let first: Verification | undefined
     let count = 0
     for await (const report of readReports(args.report, io)) {
@@ -64,7 +68,10 @@ export const addVerifyCommand: AddCommand = defineCommand({
   },
 })
 
-type Rule = VerifyReportOptions & { readonly signers: Signers; readonly feedID?: string }
+type Rule = Omit<VerifyReportOptions, 'feedID'> & {
+  readonly signers: Signers
+  readonly feeds?: readonly Feed[]
+}
 
 interface Rejected {
   readonly verified: false
@@ -74,8 +81,11 @@ interface Rejected {
 
 type Verdict = Rejected | { readonly verified: true; readonly verification: Verification }
 
-async function verdictOf({ fullReport, ...envelope }: GivenReport, rule: Rule): Promise<Verdict> {
-  const { feedID } = rule
+async function verdictOf(
+  { fullReport, ...envelope }: GivenReport,
+  { feeds, ...rule }: Rule,
+): Promise<Verdict> {
+  const feedID = feeds && wantedFeedID(feeds, feedIDIn(fullReport))
   try {
     if (
       feedID !== undefined &&
@@ -85,7 +95,7 @@ async function verdictOf({ fullReport, ...envelope }: GivenReport, rule: Rule): 
       throw toError({ reason: 'wrong-feed', rule: 'its JSON is of another feed' }, feedID)
     return {
       verified: true,
-      verification: await verifyReport(fullReport, { ...envelope, ...rule }),
+      verification: await verifyReport(fullReport, { ...envelope, ...rule, ...given({ feedID }) }),
     }
   } catch (thrown) {
     return rejectionOf(thrown)

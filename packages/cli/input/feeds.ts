@@ -97,7 +97,7 @@ function named(found: Feed | undefined): Feed | undefined {
 /** The feed of a text that is an id. */
 function idOf(text: string): Feed | undefined {
   // A text that begins with 0x is meant to be an id, so an invalid id is an error.
-  return /^0x/i.test(text) || isFeedID(text) ? factsOf(parseFeedID(text)) : undefined
+  return /^0x/i.test(text) || isFeedID(text) ? factsOf(parseFeedID(text, 'the feed')) : undefined
 }
 
 function knownOf(text: string, network: Service['network']): Feed | undefined {
@@ -115,9 +115,33 @@ export function findKnownFeeds(given: string): readonly Feed[] {
     const text = each.trim()
     const feeds = [knownOf(text, 'mainnet'), knownOf(text, 'testnet')].filter(isFound)
     if (feeds.length === 0)
-      throw noFeed(text, 'a known feed', Object.values(knownFeeds).flatMap(Object.keys))
+      throw noFeed(
+        text,
+        'a known feed (sluice feeds lists the ids of others)',
+        Object.values(knownFeeds).flatMap(Object.keys),
+      )
     return feeds
   })
+}
+
+/**
+ * The id, of the feed that an option or an argument names, for a report: a name stands for the
+ * feeds of both networks, so the report decides.
+ */
+export function wantedFeedID(wanted: readonly Feed[], signed: string): string {
+  const { feedID } = wanted.find(feed => feed.feedID === signed) ?? (wanted[0] as Feed)
+  return feedID
+}
+
+/**
+ * Finds the feeds of a local data engine without a request. A name stands for the feed of the
+ * testnet, or else of the mainnet.
+ */
+export function findLocalFeeds(given: string): readonly string[] {
+  return given
+    .split(',')
+    .map(each => findKnownFeeds(each))
+    .map(feeds => (feeds.at(-1) as Feed).feedID)
 }
 
 function isFound(feed: Feed | undefined): feed is Feed {

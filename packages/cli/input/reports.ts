@@ -113,9 +113,14 @@ const FEED_FROM = 514
 /** Where the signed feed id ends in the text of a report. */
 const FEED_TO = 578
 
+/** The text where a report has the id of its feed, which may be no id. */
+export function feedIDIn(fullReport: string): string {
+  return `0x${fullReport.slice(FEED_FROM, FEED_TO).toLowerCase()}`
+}
+
 /** The id of the feed that a report was signed for. */
 export function signedFeedID(fullReport: string): string {
-  const feedID = `0x${fullReport.slice(FEED_FROM, FEED_TO)}`
+  const feedID = feedIDIn(fullReport)
   if (isFeedID(feedID)) return feedID
   throw new ReportDecodingError('fullReport is rejected: it is cut short, or not hexadecimal')
 }

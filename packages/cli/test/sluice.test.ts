@@ -213,7 +213,7 @@ describe('exit codes', () => {
       ['latest', '0x12'],
       { API_KEY: 'a', USER_SECRET: 'b' },
       2,
-      /feedID must be/,
+      /the feed must be/,
     ],
   ])('%s', async (_name, args, env, expected, message) => {
     const { code, err } = await run(args, env as Record<string, string>)

@@ -197,7 +197,7 @@ describe('sluice stream', () => {
 
   test.each([
     [['NONE/USD'], '"NONE/USD" is no feed'],
-    [['0x12'], 'feedID must be 0x and 64 hexadecimal digits, not "0x12"'],
+    [['0x12'], 'the feed must be 0x and 64 hexadecimal digits, not "0x12"'],
     [[eth, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
     [
       [eth, '--order', 'any'],

@@ -122,7 +122,7 @@ describe('sluice verify', () => {
       ['addresses alone are given as', [fullReport, '--signers', file('plain.txt', list)]],
       ['the report must have a fullReport', ['-', ...byList], '{"report":{}}'],
       ['quorum must be', [fullReport, ...byList, '--quorum', 'most']],
-      ['feedID must be', [fullReport, ...byList, '--feed', 'ETH']],
+      ['"ETH" is no feed: it must be', [fullReport, ...byList, '--feed', 'ETH']],
     ]
     await Promise.all(
       cases.map(async function runOne([message, args, input]) {
