@@ -1,8 +1,10 @@
 import type { Config } from 'sluice'
 import type { Feed, Stream } from 'sluice/client'
+import { type ErrorCode, isStreamsError } from 'sluice/core'
 import { given, inGroup, type Values } from '../command.js'
-import { adviceOn, exitCodeOf } from '../errors.js'
+import { adviceOn, exitCodeOf, inOneLine } from '../errors.js'
 import { type IO, warn } from '../io.js'
+import { count } from '../output/feeds.js'
 import { createLogger } from '../output/log.js'
 import { findSigners, type SignerOptions } from '../service/signers.js'
 import { describeTotals, noteEvents, type Verbosity } from './events.js'
@@ -61,20 +63,51 @@ export async function runToEnd(
   const verbosity = verbosityOf(options)
   const wasNoted = noteEvents(stream, feeds, verbosity, note)
   let advice: string | undefined
+  let rejection: Error | undefined
+  stream.on('error', error => {
+    if (isStreamsError(error) && rejections.has(error.code)) rejection ??= error
+  })
   // With --verbose, the client logs it.
   if (verbosity === 'normal') noteVerification(stream, note)
   try {
     await Promise.race([stream.connect().then(() => stream.closed), ...ended])
   } catch (thrown) {
-    if (!wasNoted(thrown)) throw thrown
-    advice = adviceOn(thrown)
-    io.exitCode = exitCodeOf(thrown)
+    // The limit of the time without a report, where reports came.
+    if (isStreamsError(thrown, 'API_TIMEOUT') && areAllRejected(stream)) io.exitCode = REJECTED
+    else if (!wasNoted(thrown)) throw thrown
+    else {
+      advice = adviceOn(thrown)
+      io.exitCode = exitCodeOf(thrown)
+    }
   } finally {
     await finish?.()
+  }
+  if (areAllRejected(stream)) {
+    const why = rejection === undefined ? '' : `: ${inOneLine(rejection.message)}`
+    warn(io, `${describeRejected(stream)}${why}`)
+    if (io.exitCode === 0) io.exitCode = REJECTED
   }
   if (advice !== undefined) warn(io, advice)
   if (verbosity !== 'quiet')
     for (const line of describeTotals(stream, io.exitCode !== 0)) warn(io, line)
+}
+
+/** The exit code of a stream whose reports were all rejected. `verify` has the same. */
+const REJECTED = 1
+/** The codes of the errors that reject a report. */
+const rejections: ReadonlySet<ErrorCode> = new Set(['VERIFICATION', 'DECODING', 'WS_FRAME'])
+
+/** Whether reports came, and every one was rejected. */
+function areAllRejected(stream: Pick<Stream, 'getMetrics'>): boolean {
+  const { accepted, malformed, verificationFailed } = stream.getMetrics()
+  return accepted === 0 && malformed + verificationFailed > 0
+}
+
+function describeRejected(stream: Pick<Stream, 'getMetrics'>): string {
+  const { malformed, verificationFailed } = stream.getMetrics()
+  if (malformed === 0)
+    return `${count(verificationFailed, 'report')} came, and none passed verification`
+  return `${count(malformed + verificationFailed, 'message')} came, and all were rejected`
 }
 
 interface EndOptions {

@@ -101,6 +101,25 @@ describe('sluice stream', () => {
     expect(await runHere(['stream', eth], { env })).toMatchObject({ code: 3, out: '' })
   })
 
+  test.each(['--for', '--timeout'])(
+    'says after %s that reports came and none passed verification, and ends with 1',
+    async limit => {
+      const signers = [1, 2, 3, 4].map(each => `0x${String(each).repeat(40)}`)
+      const wrong = ['--signers', signers.join(), '--f', '1', '-q', limit, '2s']
+      const running = stream([eth, ...wrong])
+      await until(() => engine.connections === 1)
+      publish(eth, 1)
+      publish(eth, 2)
+      expect(await running.ended).toEqual({
+        code: 1,
+        out: '',
+        err: expect.stringMatching(
+          /^sluice: 2 reports came, and none passed verification: report of feed .* is not verified: signature 0 is by none of the configured signers\n$/,
+        ),
+      })
+    },
+  )
+
   test('says what differs between origins, or, where it verifies, what is forged', async () => {
     const plain = await connected(stream([eth, '--ha', '--json']), 2)
     const strict = stream([eth, '--ha', '--signers', inFolder('signers.json'), '--csv'])
