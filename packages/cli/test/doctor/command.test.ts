@@ -79,7 +79,7 @@ test('an unknown feed is one failed check, with a suggestion, and the others run
   expect(out).toMatch(
     /\nfailed {7}feeds {8}"ETH\/UST" is no feed: .*; did you mean 'ETH\/USD'\?\n {26}→ sluice feeds lists/,
   )
-  expect(out).toMatch(/\nfailed {7}feeds {8}feedID must be .*\n/)
+  expect(out).toMatch(/\nfailed {7}feeds {8}the feed must be .*\n/)
   expect(out).toMatch(new RegExp(`\\nok {11}feeds {8}.*${known} may be read`))
   expect(out).toMatch(/ origins {6}origin 002: connected/)
   expect(out).toMatch(/\n2 failed, \d warnings?, \d+ ok\n$/)
