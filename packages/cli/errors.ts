@@ -48,20 +48,45 @@ export function listenProblem(thrown: unknown): string | undefined {
 }
 
 /**
- * Says in a line why a service rejects a request, and which command finds out; undefined for other
- * errors. The service gives no reason.
+ * Says in a line why a service rejects a request or can’t be reached, and which command finds out;
+ * undefined for other errors. The service gives no reason for a rejection.
  */
 export function adviceOn(thrown: unknown): string | undefined {
+  if (!isStreamsError(thrown)) return undefined
+  const { message } = thrown
+  if (unreachable.has(thrown.code) && !/sluice doctor|--onchain/.test(message))
+    return `sluice doctor${thrown.code === 'RELAY_LOG' ? ' --nats' : ''} says why`
   if (!isStreamsError(thrown, 'AUTHENTICATION')) return undefined
+  // The feeds are what is wrong: the service accepts the credentials.
+  if (message.includes('may not be read with this key'))
+    return 'sluice feeds lists the feeds that the key may read, and sluice doctor says more'
   return thrown.statusCode === 403
     ? 'the key or this machine’s address may be blocked, or the feed may not be for this key: sluice doctor says more'
-    : 'the key, the secret or this machine’s clock may be wrong, or the key may be of the other network: sluice doctor says which'
+    : `the key, the secret or this machine’s clock may be wrong, or the key may be of the other network${thrown.feedIDs !== undefined ? ', or the feed may not be one that sluice feeds lists' : ''}: sluice doctor says which`
+}
+
+/** The codes of the errors after which the doctor finds out why a service can't be reached. */
+const unreachable: ReadonlySet<ErrorCode> = new Set([
+  'API_NETWORK',
+  'API_TIMEOUT',
+  'PROXY',
+  'RELAY_LOG',
+  'WS_CONNECT',
+  'WS_GAVE_UP',
+  'WS_LOST',
+  'WS_REFUSED',
+])
+
+/** Replaces the options of the library in an error's advice by those of the command. */
+export function inOptions(text: string): string {
+  return text.replace(/\btls\.(ca|cert|key)\b/g, '--$1')
 }
 
 /** Puts the text of an error into one line, and removes possible keys. */
 export function inOneLine(text: string): string {
   // A line in brackets belongs to the line before it, so no semicolon separates them.
-  return hideKeys(text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; ')))
+  const line = text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; '))
+  return hideKeys(inOptions(line))
 }
 
 /**

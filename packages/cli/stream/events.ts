@@ -2,7 +2,7 @@ import type { ConnectionFacts, Feed, ReconnectingInfo, Status, Stream } from 'sl
 import { isStreamsError } from 'sluice/core'
 import type { Gap } from 'sluice/report'
 import { given } from '../command.js'
-import { inOneLine } from '../errors.js'
+import { inOneLine, inOptions } from '../errors.js'
 import type { EventLevel } from '../monitor/messages.js'
 import { bold, green, red, yellow } from '../output/colours.js'
 import { count, dateRange, dateTime, duration, feedName } from '../output/feeds.js'
@@ -214,7 +214,7 @@ function senderOf(error: Error): string | undefined {
 
 /** The first line of an error, without the request, which may name every feed. */
 export function reasonOf({ message }: Error): string {
-  return message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/\S+:? /, '')
+  return inOptions(message.replace(/\n.*/s, '').replace(/GET \/api\/v1\/\S+:? /, ''))
 }
 
 function seconds(ms: number): string {

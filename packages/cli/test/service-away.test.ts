@@ -68,14 +68,14 @@ describe('a feed by its name, while the service is away at the start', () => {
     const { code, err } = await run('stream', 'ETH/USD', '--max-reconnects', '1').ended
     expect(code).toBe(4)
     expect(err).toMatch(
-      /^sluice: 127\.0\.0\.1:\d+ can’t be reached: .*\nsluice: 127\.0\.0\.1:\d+: attempt 1 of 1 in \d\.\d s\nsluice: GET \/api\/v1\/feeds failed.*\n$/,
+      /^sluice: 127\.0\.0\.1:\d+ can’t be reached: .*\nsluice: 127\.0\.0\.1:\d+: attempt 1 of 1 in \d\.\d s\nsluice: GET \/api\/v1\/feeds failed.*\nsluice: sluice doctor says why\n$/,
     )
   })
 
   test('is looked up without a word by --quiet, and once only where it may not be asked', async () => {
     const quiet = run('stream', 'ETH/USD', '--max-reconnects', '0', '--quiet')
     expect(await quiet.ended).toMatchObject({ code: 4 })
-    expect(quiet.output.err.split('\n')).toHaveLength(2)
+    expect(quiet.output.err.split('\n')).toHaveLength(3)
     await service.start()
     service.keys.clear()
     expect(await run('record', 'ETH/USD', '--dir', folder).ended).toMatchObject({ code: 3 })
@@ -83,4 +83,34 @@ describe('a feed by its name, while the service is away at the start', () => {
     const busy = run('stream', 'NO/SUCH', '--max-reconnects', '2')
     expect((await busy.ended).err).toMatch(/answered 503.*attempt 1 of 2.*answered 503/s)
   })
+})
+
+test.each([
+  ['latest', eth, '--timeout', '20s'],
+  ['stream', eth, '--max-reconnects', '0'],
+  ['stream', 'ETH/USD', '--max-reconnects', '0', '-q'],
+])('%s %s points to the doctor in its last line', async (...args) => {
+  const { code, err } = await run(...args).ended
+  expect([code, err]).toEqual([
+    4,
+    expect.stringMatching(/ECONNREFUSED.*\nsluice: sluice doctor says why\n$/s),
+  ])
+})
+
+test('the port of a service without TLS is named as such', async () => {
+  await service.start()
+  const { port } = new URL(service.endpoint)
+  for (const args of [
+    ['latest', eth, '--endpoint', `https://127.0.0.1:${port}`],
+    ['stream', eth, '--ws-endpoint', `wss://127.0.0.1:${port}`, '--max-reconnects', '0'],
+  ]) {
+    const { code, err } = await run(...args).ended
+    expect([code, err]).toEqual([
+      4,
+      expect.stringContaining(
+        'the port speaks http, not TLS: its URL begins with http:// or ws://',
+      ),
+    ])
+    expect(err).not.toContain('SSL routines')
+  }
 })

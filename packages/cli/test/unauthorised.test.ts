@@ -8,6 +8,8 @@ import { knownFeeds } from 'sluice'
 import { runHere } from './support/cli.js'
 
 const { feedID } = knownFeeds.testnet['ETH/USD']
+/** A feed that the service does not have. */
+const other = `0x0003${'5a'.repeat(30)}`
 const folder = mkdtempSync(join(tmpdir(), 'sluice-unauthorised-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -65,4 +67,23 @@ test.each(commands.slice(0, 8))('sluice %s says in a line why a 403 may be', asy
       /^sluice: the key or this machine’s address may be blocked, .*: sluice doctor says more$/gm,
     ),
   ).toHaveLength(1)
+})
+
+test.each([
+  [
+    `latest ${other}`,
+    'or the feed may not be one that sluice feeds lists: sluice doctor says which',
+  ],
+  [`stream ${other}`, 'sluice feeds lists the feeds that the key may read, and sluice doctor says'],
+])('sluice %s says which command lists the feeds', async (args, advice) => {
+  await using engine = await startDataEngine({ feeds: [feedID] })
+  const { code, err } = await runHere(args.split(' '), {
+    env: {
+      API_KEY: engine.apiKey,
+      USER_SECRET: engine.userSecret,
+      REST_URL: engine.endpoint,
+      WS_URL: engine.wsEndpoint,
+    },
+  })
+  expect([code, err]).toEqual([3, expect.stringContaining(advice)])
 })
