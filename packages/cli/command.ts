@@ -1,7 +1,8 @@
 import { Argument, type Command, Option } from 'commander'
 import { ValidationError } from 'sluice/core'
 import { type IO, noteStop } from './io.js'
-import { type Kind, readValue, type ValueOfKind, wordOf } from './values.js'
+import { flagOf, type Kind, readValue, type ValueOfKind, wordOf } from './values.js'
+import { inWordsOf } from './wording.js'
 
 /**
  * Describes an option of a command. Parsing, checks, completion and help all use this description.
@@ -113,6 +114,7 @@ export function defineCommand<
     }
     const options = Object.entries<OptionSpec>(spec.options ?? {})
     for (const [name, option] of options) addOption(command, name, option)
+    reportUnknownFirst(command)
     if (spec.after !== undefined) command.addHelpText('after', `\n${spec.after}`)
     const examples = spec.examples.map(example => `  $ ${example}`)
     command.addHelpText('after', `\nExamples:\n${examples.join('\n')}`)
@@ -123,6 +125,12 @@ export function defineCommand<
       const { runsUntilStopped = () => false } = spec
       try {
         await spec.run(command.opts(), io, Object.fromEntries(args))
+      } catch (thrown) {
+        throw inWordsOf(thrown, {
+          options: command.opts(),
+          args: Object.fromEntries(args),
+          known: new Set(options.map(([name]) => name)),
+        })
       } finally {
         if (runsUntilStopped !== true && !runsUntilStopped(command.opts())) noteStop(io)
       }
@@ -157,11 +165,6 @@ export function inGroup<const Specs extends OptionSpecs>(group: string, specs: S
   return Object.fromEntries(grouped) as Specs
 }
 
-/** The flag of an option: `--max-age` for the option `maxAge`. */
-export function flagOf(name: string, isOn = false): string {
-  return `--${isOn ? 'no-' : ''}${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
-}
-
 function addOption(command: Command, name: string, spec: OptionSpec): void {
   const {
     help,
@@ -190,6 +193,29 @@ function addOption(command: Command, name: string, spec: OptionSpec): void {
   else if (standard !== undefined) option.default(standard)
   command.addOption(option.conflicts([...excludes]).makeOptionMandatory(required))
   if (is !== 'list') rejectRepeats(command, option)
+}
+
+/** The methods of commander that report wrong options before it looks for unknown ones. */
+interface Reports {
+  missingMandatoryOptionValue(option: Option): void
+  _conflictingOption(option: Option, other: Option): void
+  unknownOption(flag: string): void
+}
+
+/**
+ * Has an unknown option reported before a required one that is missing and before a conflict,
+ * because a misspelt option is often the cause of these.
+ */
+function reportUnknownFirst(command: Command): void {
+  const reports = command as unknown as Reports
+  for (const name of ['missingMandatoryOptionValue', '_conflictingOption'] as const) {
+    const report = reports[name].bind(command) as (...options: Option[]) => void
+    reports[name] = (...options: Option[]) => {
+      const unknown = command.args.find(each => /^--?[a-z]/i.test(each))
+      if (unknown !== undefined) reports.unknownOption(unknown)
+      report(...options)
+    }
+  }
 }
 
 /**

@@ -70,7 +70,9 @@ export const addAuditCommands: AddCommand = groupCommands(
 function readState(file: string): AuditPlace | undefined {
   if (!existsSync(file)) return undefined
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    const place = JSON.parse(readFileSync(file, 'utf8'))
+    if (!Number.isSafeInteger(place.seq)) throw new TypeError('no place')
+    return place
   } catch {
     throw new ValidationError(`--state: ${file} is not a file that sluice audit verify has written`)
   }

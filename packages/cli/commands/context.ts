@@ -1,7 +1,8 @@
 import { ValidationError } from 'sluice/core'
-import { type AddCommand, defineCommand, flagOf, groupCommands } from '../command.js'
+import { type AddCommand, defineCommand, groupCommands } from '../command.js'
 import { say, tell } from '../io.js'
 import { Contexts, contextOptions, findContext, type ServiceContext } from '../service/contexts.js'
+import { flagOf } from '../values.js'
 
 const nameText = 'the name of the context'
 

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs'
 import { ValidationError } from 'sluice/core'
 import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
+import { readFile } from '../input/files.js'
 import { protectSecrets } from '../instrumentation.js'
 import { say, stopped, tell } from '../io.js'
 import { bold } from '../output/colours.js'
@@ -129,7 +130,10 @@ function whichCallers(
 ): string | Readonly<Record<string, string>> {
   if ((file === undefined) === (texts.length === 0))
     throw new ValidationError('either --caller or --callers must be given')
-  if (file !== undefined) return file
+  if (file !== undefined) {
+    readFile('--callers', file)
+    return file
+  }
   const callers = new Map<string, string>()
   for (const text of texts) {
     const [given = '', ...owner] = text.split('=')

@@ -3,11 +3,12 @@ import { localCredentials } from '@sluice/engine'
 import { type Config, createClient, endpoints } from 'sluice'
 import type { Client, Plugin } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
-import { clientNames, pickOptions, presetOf } from 'sluice/internal'
+import { checkURL, clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given, inGroup, type Values } from '../command.js'
 import { readFile } from '../input/files.js'
 import type { IO } from '../io.js'
+import { flagOf } from '../values.js'
 import { KeptCatalogue } from './catalogue.js'
 import { contextOption, contextOptions, findContext, type ServiceContext } from './contexts.js'
 
@@ -57,6 +58,7 @@ export function findService(options: ServiceOptions, io: IO): Service {
     context.envFile === undefined ? {} : readEnvFile(`context ${name}`, context.envFile)
   const named = urlsOf(options, env) ?? urlsOf(context, contextEnv) ?? {}
   const urls = { ...endpoints.testnet, ...named }
+  checkURLsOf(urls, named, options, urlsOf(options, env) === undefined ? name : undefined)
   const credentials = credentialsOf(env) ?? credentialsOf(contextEnv)
   if (credentials?.apiKey === localCredentials.apiKey) checkIsLocal(urls.endpoint, named.wsEndpoint)
   const passphrase = env.TLS_PASSPHRASE || contextEnv.TLS_PASSPHRASE
@@ -83,6 +85,32 @@ function urlsOf(
   return endpoint === undefined && wsEndpoint === undefined
     ? undefined
     : given({ endpoint, wsEndpoint })
+}
+
+/**
+ * Checks the URLs of a service. An error names what the user has set: an option, a variable of the
+ * environment, or a context.
+ */
+function checkURLsOf(
+  urls: Pick<Service, 'endpoint' | 'wsEndpoint'>,
+  named: Partial<typeof urls>,
+  options: ServiceContext,
+  context: string | undefined,
+): void {
+  const check = (field: keyof typeof urls, variable: string, schemes: readonly string[]): void => {
+    if (named[field] === undefined) return
+    const source =
+      options[field] !== undefined
+        ? flagOf(field)
+        : context === undefined
+          ? variable
+          : `${variable}, or ${flagOf(field)}, of context ${context}`
+    const parts = urls[field].split(',')
+    for (const [at, url] of parts.entries())
+      checkURL(parts.length === 1 ? source : `${source}, URL ${at + 1},`, url.trim(), schemes)
+  }
+  check('endpoint', 'REST_URL', ['https:', 'http:'])
+  check('wsEndpoint', 'WS_URL', ['wss:', 'ws:'])
 }
 
 /** The credentials in an environment, of which one may be missing; undefined if both are. */

@@ -91,22 +91,18 @@ describe('sluice enclave', () => {
     [
       'a file of callers that is not there',
       ['--callers', 'none.json'],
-      /none\.json can't be read: ENOENT/,
+      /--callers can’t be read from none\.json: ENOENT/,
     ],
-    [
-      'a caller that is no key',
-      ['--caller', 'me'],
-      /callers: each key must be 64 hexadecimal digits/,
-    ],
+    ['a caller that is no key', ['--caller', 'me'], /--caller must be 64 hexadecimal digits/],
     [
       'a caller’s secret key',
       ['--caller', `${'5a'.repeat(31)}fa`],
-      /callers: each key must be a public key, .*: a secret one was given/,
+      /--caller must be a public key, .*: a secret one was given/,
     ],
     [
       'an owner that is no address',
       ['--caller', `${'5a'.repeat(32)}=me`],
-      /callers\.5a5a5a5a… must be an address/,
+      /--caller: the owner of key 5a5a5a5a… must be an address/,
     ],
     [
       'an owner with another behind it',
@@ -154,7 +150,7 @@ describe('sluice enclave', () => {
     [
       'a file that is not there',
       ['--caller', '5a'.repeat(32), '--key', 'nowhere'],
-      /nowhere was not read: ENOENT/,
+      /--key can’t be read from nowhere: ENOENT/,
     ],
   ])('refuses %s', async (_what, args, message) => {
     const key = join(folder, 'refused.key')

@@ -57,9 +57,9 @@ test('a command goes through the proxy of the environment, with certificates fro
 
 test.each([
   [['--proxy', `http://someone:${password}@proxy`], /^sluice: --proxy must have no user name/],
-  [['--proxy', 'proxy'], /^sluice: proxy must be a URL/],
+  [['--proxy', 'proxy'], /^sluice: --proxy must be a URL/],
   [['--ca', 'absent.pem'], /^sluice: --ca can’t be read from absent\.pem: ENOENT, .*\n$/],
-  [certificates, /^sluice: tls\.cert and tls\.key must be given together\n$/],
+  [certificates, /^sluice: --cert and --key must be given together\n$/],
 ])('%#: wrong arguments end it with 2', async (args, message) => {
   const { err, code } = await run(['feeds', ...args]).ended
   expect(err).toMatch(message)

@@ -112,7 +112,7 @@ describe('sluice verify', () => {
       ['--signers', [fullReport]],
       ['--f must be given', [fullReport, '--signers', list]],
       ['--f goes with a list', [fullReport, '--signers', set, '--f', '1']],
-      ['signers.signers must be more than 3 f', [fullReport, '--signers', set]],
+      ['signers must be more than 3 f', [fullReport, '--signers', set]],
       ['--signers can’t be read from none.json: ENOENT', [fullReport, '--signers', 'none.json']],
       ['text.json must be JSON', [fullReport, '--signers', file('text.json', 'text')]],
       ['the report can’t be read from none.hex: ENOENT', ['none.hex', ...byList]],
