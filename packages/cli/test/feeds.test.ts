@@ -96,7 +96,10 @@ test('feeds as JSON, CSV and by a template', async () => {
 
 test('a wrong date is wrong usage', async () => {
   const { code, err } = await run('feeds --created-after 2026-2-1')
-  expect([code, err]).toEqual([2, expect.stringContaining('createdAfter must be')])
+  expect([code, err]).toEqual([
+    2,
+    expect.stringContaining('--created-after must be a Date or a day as YYYY-MM-DD'),
+  ])
 })
 
 test('an answer is kept for five minutes, for its key and its filters, for the user alone', async () => {
