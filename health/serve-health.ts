@@ -46,22 +46,27 @@ export interface HealthServer extends AsyncDisposable {
   readonly register: Registry
   /** Adds a service. Two services of one name must differ in their names. */
   add(health: Health): void
+  /** Says what the process waits for, until the first service is added. */
+  waitFor(what: string): void
   /** Closes every connection, and stops the server. Idempotent. */
   close(): Promise<void>
 }
 
 /** Answers a request: the status, and the lines of the body. */
-type Page = (services: readonly Health[]) => readonly [status: number, lines: readonly string[]]
+type Page = (
+  services: readonly Health[],
+  awaited: string | undefined,
+) => readonly [status: number, lines: readonly string[]]
 
 const pages: Readonly<Record<string, Page>> = {
   '/live': services => [
     services.every(({ isAlive }) => isAlive) ? 200 : 503,
     services.flatMap(each => linesOf(each, 'alive', each.isAlive)),
   ],
-  '/ready': services => [
+  '/ready': (services, awaited) => [
     services.length > 0 && services.every(({ isReady }) => isReady) ? 200 : 503,
     services.length === 0
-      ? ['starting']
+      ? [awaited === undefined ? 'starting' : `starting: waiting for ${awaited}`]
       : services.flatMap(each => linesOf(each, 'ready', each.isReady)),
   ],
 }
@@ -92,13 +97,14 @@ export async function serveHealth(given?: ServeHealthOptions): Promise<HealthSer
   if (processMetrics && register.getSingleMetric('process_start_time_seconds') === undefined)
     collectDefaultMetrics({ register })
   const services: Health[] = []
+  let awaited: string | undefined
   const shown = new Shown(services, register, Gauge)
 
   async function answer(path: string, response: ServerResponse): Promise<void> {
     const page = pages[path === '/health' ? '/ready' : path]
     for (const each of services) each.refresh()
     if (page !== undefined) {
-      const [status, lines] = page(services)
+      const [status, lines] = page(services, awaited)
       return send(response, status, `${lines.join('\n')}\n`)
     }
     if (path !== '/metrics') return send(response, 404, 'there are /metrics, /ready and /live\n')
@@ -133,6 +139,9 @@ export async function serveHealth(given?: ServeHealthOptions): Promise<HealthSer
     add(health) {
       shown.add(health)
       services.push(health)
+    },
+    waitFor(what) {
+      awaited = what
     },
     close,
     [asyncDispose]: close,

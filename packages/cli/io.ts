@@ -82,6 +82,20 @@ export function stopped({ signal }: IO): Promise<void> {
   return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
+/** Resolves as `promise` does. Rejects when the user stops the command. */
+export function unlessStopped<Value>(
+  io: Pick<IO, 'signal'>,
+  promise: Promise<Value>,
+): Promise<Value> {
+  const { signal } = io
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
+
 /**
  * Says that a command was stopped before it was done, and sets its exit code to 128 and the number
  * of the signal, as shells do. A command whose reader closed the pipe, such as `head`, is done.

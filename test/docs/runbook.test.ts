@@ -54,7 +54,7 @@ function namesIn(expr: string): { readonly metrics: string[]; readonly labels: s
   const labels: string[] = []
   const added = [...expr.matchAll(/label_replace\([^,]+, "(\w+)"/g)].map(([, name = '']) => name)
   const rest = expr
-    .replace(/\bby \(([^)]*)\)/g, (_all, list: string) => {
+    .replace(/\b(?:by|on) \(([^)]*)\)/g, (_all, list: string) => {
       labels.push(...list.split(',').map(each => each.trim()))
       return ''
     })

@@ -27,6 +27,10 @@ describe('the pages of health', () => {
   test('say that nothing has started yet', async () => {
     const server = await serve()
     expect(await ask(server, '/ready')).toEqual({ status: 503, text: 'starting\n' })
+    server.waitFor('NATS at 127.0.0.1:4222')
+    expect((await ask(server, '/ready')).text).toBe(
+      'starting: waiting for NATS at 127.0.0.1:4222\n',
+    )
     expect(await ask(server, '/live')).toMatchObject({ status: 200 })
   })
 

@@ -21,7 +21,7 @@ export const addDeadLettersCommand: AddCommand = defineCommand({
     const { readDeadLetters, republishDeadLetters } = await import('@sluice/nats')
     const { queue, stream, prefix } = options
     const which = { queue, ...given({ stream, prefix }) }
-    const connection = await connectNats(options, io.env, false)
+    const connection = await connectNats(options, io, false)
     try {
       if (options.republish) {
         const published = await republishDeadLetters(connection, which)

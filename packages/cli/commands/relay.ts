@@ -6,10 +6,10 @@ import { asyncDispose } from 'sluice/internal'
 import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { readFeedList } from '../input/feeds.js'
 import { readFile } from '../input/files.js'
-import { type IO, say, stopped, warn } from '../io.js'
+import { type IO, say, stopped, unlessStopped, warn } from '../io.js'
 import { standardError } from '../output/log.js'
 import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js'
-import { connectNats, logOptions } from '../service/nats.js'
+import { connectNats, logOptions, serversOf } from '../service/nats.js'
 import {
   connect,
   environmentOf,
@@ -19,7 +19,7 @@ import {
   serviceOptions,
 } from '../service/service.js'
 import { findSigners, type SignerOptions, signerOptions } from '../service/signers.js'
-import { lookUpAllFeeds, lookUpFeeds } from '../stream/look-up.js'
+import { hostOf, lookUpAllFeeds, lookUpFeeds } from '../stream/look-up.js'
 import { noteVerification } from '../stream/verification.js'
 
 /** A second in milliseconds. */
@@ -145,9 +145,12 @@ export const addRelayCommand: AddCommand = defineCommand({
       { ca: undefined, cert: options.gatewayCert, key: options.gatewayKey },
       '--gateway-',
     )
-    const { createRelay } = await import('@sluice/nats')
+    const { createRelay, DEFAULT_STREAM } = await import('@sluice/nats')
     const { createGateway } = await import('@sluice/nats/gateway')
-    const connection = await connectNats(options, environmentOf(options, io))
+    const nats = `NATS at ${serversOf(options).join(', ')}`
+    metrics.waitFor(nats)
+    const env = environmentOf(options, io)
+    const connection = await connectNats(options, { env, signal: io.signal })
     const ended = [stopped(io)]
     let relay: Relay | undefined
     let gateway: Gateway | undefined
@@ -157,7 +160,12 @@ export const addRelayCommand: AddCommand = defineCommand({
         const created = create ? given({ replicas, hours, bytes }) : undefined
         const log = given({ stream, prefix, name, create: created })
         const { client, feedIDs } = received
-        relay = await createRelay({ client, feedIDs, ...log, connection, log: standardError(io) })
+        metrics.waitFor(`stream ${stream ?? DEFAULT_STREAM} of ${nats}, and ${received.service}`)
+        const starting = createRelay({
+          ...{ client, feedIDs, ...log, connection },
+          log: standardError(io),
+        })
+        relay = await unlessStopped(io, starting)
         metrics.add(relay.health)
         relay.stream.on('error', ({ message }) => warn(io, message))
         relay.stream.on('gap', ({ feedID, from, to }) =>
@@ -169,13 +177,15 @@ export const addRelayCommand: AddCommand = defineCommand({
       }
       if (port !== undefined) {
         const { maxPublishDelay: delay } = options
-        gateway = await createGateway({
+        metrics.waitFor(`stream ${stream ?? DEFAULT_STREAM} of ${nats}`)
+        const starting = createGateway({
           ...{ connection, port, origins, ...tokenSources },
           ...given({ stream, prefix, host, tls }),
           ...given({ maxPublishDelay: delay === undefined ? undefined : delay / SECOND }),
           limits: limitsOf(options),
           log: standardError(io),
         } as Parameters<typeof createGateway>[0])
+        gateway = await unlessStopped(io, starting)
         metrics.add(gateway.health)
         say(io, `serving pages at ${gateway.url}; Ctrl-C ends it`)
       }
@@ -243,17 +253,21 @@ function limitsOf(
 interface Received extends AsyncDisposable {
   readonly client: Client
   readonly feedIDs: readonly string[]
+  /** The service in words. */
+  readonly service: string
 }
 
 /** Opens a client that receives the feeds. */
 async function openReceived(
   feeds: string,
   options: ServiceOptions & SignerOptions & { readonly ha: boolean },
-  { plugins }: Metrics,
+  metrics: Metrics,
   io: IO,
 ): Promise<Received> {
   const service = findService(options, io)
   const signers = await findSigners(options)
+  const name = `the service at ${hostOf(service)}`
+  metrics.waitFor(`${name}, which lists the feeds`)
   const found =
     feeds === 'all'
       ? await lookUpAllFeeds(service, io)
@@ -263,7 +277,7 @@ async function openReceived(
     haMode: options.ha,
     continuity: { maxBackfill: MAX_BACKFILL },
   }
-  const client = connect(service, config, plugins)
+  const client = connect(service, config, metrics.plugins)
   const feedIDs = found.map(({ feedID }) => feedID)
-  return { client, feedIDs, [asyncDispose]: () => client.close() }
+  return { client, feedIDs, service: name, [asyncDispose]: () => client.close() }
 }

@@ -88,7 +88,12 @@ function open(options: MonitorOptions, verify: Verify, first: Plugins, io: IO): 
   if (options.demo) return openDemo(verify, first)
   const { nats } = options
   if (nats !== undefined)
-    return openLog({ ...options, nats }, environmentOf(options, io), verify, first)
+    return openLog(
+      { ...options, nats },
+      { env: environmentOf(options, io), signal: io.signal },
+      verify,
+      first,
+    )
   return openService(options, verify, first, io)
 }
 
@@ -124,13 +129,13 @@ async function openDemo(verify: Verify, first: Plugins): Promise<Opened> {
 
 async function openLog(
   options: LogOptions,
-  env: IO['env'],
+  io: Pick<IO, 'env' | 'signal'>,
   verify: Verify,
   first: Plugins,
 ): Promise<Opened> {
   const { stream, prefix } = options
   const { natsWire, workerPreset } = await import('@sluice/nats')
-  const connection = await connectNats(options, env)
+  const connection = await connectNats(options, io)
   const wire = natsWire(connection, given({ stream, prefix }))
   return {
     ...measureClient(wire, workerPreset(verify), first),

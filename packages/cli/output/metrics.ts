@@ -19,6 +19,8 @@ export interface Metrics extends AsyncDisposable {
   readonly plugins: readonly Plugin<never>[]
   /** Serves the health of a service too. */
   add(health: Health): void
+  /** Says in `/ready` what the command waits for, until it has a service. */
+  waitFor(what: string): void
 }
 
 /**
@@ -30,7 +32,12 @@ export async function startMetrics(
   io: IO,
 ): Promise<Metrics> {
   if (metrics === undefined)
-    return { plugins: [], add: () => undefined, [asyncDispose]: async () => undefined }
+    return {
+      plugins: [],
+      add: () => undefined,
+      waitFor: () => undefined,
+      [asyncDispose]: async () => undefined,
+    }
   const server = await serveHealth(metrics).catch(cause => {
     throw new ValidationError(`--metrics: ${cause.message}`, { cause: foreignCause(cause) })
   })
@@ -41,6 +48,7 @@ export async function startMetrics(
   return {
     plugins: [prometheus({ register })],
     add: server.add,
+    waitFor: server.waitFor,
     [asyncDispose]: server.close,
   }
 }

@@ -4,7 +4,7 @@ import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 import { inGroup, type Values } from '../command.js'
 import { loadPackage, readFile } from '../input/files.js'
-import type { IO } from '../io.js'
+import { type IO, unlessStopped } from '../io.js'
 import { readTLS } from './service.js'
 
 const natsOptions = {
@@ -39,16 +39,33 @@ interface User {
   readonly from: string
 }
 
+/** The least milliseconds from one attempt to reach a server to the next. */
+const RECONNECT_WAIT = 1000
+/** The most milliseconds that are added at random, so that processes don't return all at once. */
+const RECONNECT_JITTER = 1000
 /**
- * Connects to NATS, as the user of `--creds` or of the environment. A lost connection is retried
- * without limit, unless `reconnect` is false.
+ * How many servers may be tried besides the given ones until a connection opens. Each server names
+ * the others of its cluster, and the library would try those without end.
+ */
+const MAX_NAMED_SERVERS = 8
+
+/** The servers of `--nats`. */
+export function serversOf({ nats }: Pick<LogOptions, 'nats'>): readonly string[] {
+  return nats.split(',').map(server => server.trim())
+}
+
+/**
+ * Connects to NATS, as the user of `--creds` or of the environment. Fails if no server accepts the
+ * user, or when the signal aborts. A lost connection is retried without limit, unless `reconnect`
+ * is false.
  */
 export async function connectNats(
   options: LogOptions,
-  env: IO['env'],
+  { env, signal }: Pick<IO, 'env' | 'signal'>,
   reconnect = true,
 ): Promise<NatsConnection> {
-  const { nats, natsCa, natsCert, natsKey } = options
+  const { natsCa, natsCert, natsKey } = options
+  const servers = [...serversOf(options)]
   const library = await loadPackage(
     '--nats',
     '@nats-io/transport-node @nats-io/jetstream @nats-io/kv',
@@ -56,25 +73,62 @@ export async function connectNats(
   )
   const tls = readTLS({ ca: natsCa, cert: natsCert, key: natsKey }, '--nats-')
   const user = findUser(options, env, library)
+  const settings = {
+    servers,
+    ...user?.settings,
+    // The types of NATS allow only strings, but Node.js accepts bytes too.
+    ...(tls === undefined ? {} : { tls: tls as object }),
+  }
+  let isOpen = false
+  let attempts = 0
+
+  /** The milliseconds between two attempts to reach a server. The library asks before each. */
+  function reconnectDelayHandler(): number {
+    if (!isOpen) {
+      if (signal.aborted || ++attempts > servers.length + MAX_NAMED_SERVERS) throw new GivenUp()
+      return 0
+    }
+    return RECONNECT_WAIT + RECONNECT_JITTER * Math.random()
+  }
+
+  async function open(): Promise<NatsConnection> {
+    if (!reconnect) return library.connect({ ...settings, reconnect })
+    // A user whose password is changed may be known again later.
+    const retried = { maxReconnectAttempts: -1, ignoreAuthErrorAbort: true, reconnectDelayHandler }
+    try {
+      const connection = await library.connect({ ...settings, ...retried })
+      isOpen = true
+      return connection
+    } catch (thrown) {
+      if (!(thrown instanceof GivenUp) || signal.aborted) throw thrown
+      // One more attempt has the reason.
+      return library.connect({ ...settings, reconnect: false, ignoreClusterUpdates: true })
+    }
+  }
+
+  const opening = open()
   try {
-    return await library.connect({
-      servers: nats.split(',').map(server => server.trim()),
-      // A user whose password is changed may be known again later.
-      ...(reconnect ? { maxReconnectAttempts: -1, ignoreAuthErrorAbort: true } : { reconnect }),
-      ...user?.settings,
-      // The types of NATS allow only strings, but Node.js accepts bytes too.
-      ...(tls === undefined ? {} : { tls: tls as object }),
-    })
+    return await unlessStopped({ signal }, opening)
   } catch (thrown) {
+    if (signal.aborted) {
+      opening.then(
+        connection => connection.close(),
+        () => undefined,
+      )
+      throw thrown
+    }
     const cause = foreignCause(thrown)
     const { message } = cause
     const advice = thrown instanceof library.AuthorizationError ? `: check ${whereOf(user)}` : ''
-    throw new RelayLogError(`no connection to NATS: ${message}${advice}`, {
+    throw new RelayLogError(`no connection to NATS at ${servers.join(', ')}: ${message}${advice}`, {
       cause,
       isRetryable: true,
     })
   }
 }
+
+/** No server has accepted the connection. */
+class GivenUp extends Error {}
 
 function whereOf(user: User | undefined): string {
   return user?.from ?? 'whether --creds, NATS_USER or NATS_NKEY_SEED must be given'

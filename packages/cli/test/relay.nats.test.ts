@@ -208,7 +208,7 @@ describe('sluice relay', () => {
     const [node] = world.servers.nodes
     await node.kill()
     const { code, err } = await start(world, engine, ...feeds, '--create').ended
-    expect(err).toMatch(/^sluice: no connection to NATS: .*\n$/)
+    expect(err).toMatch(/^sluice: no connection to NATS at 127\.0\.0\.1:\d+: .*\n$/)
     expect(code).toBe(4)
   })
 

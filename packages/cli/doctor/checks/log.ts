@@ -31,10 +31,10 @@ export const log: Check = {
   name: 'log',
   needs: ['packages'],
   exitCode: exitCodes.service,
-  async run({ subject: { log: place, feedIDs, env } }) {
+  async run({ subject: { log: place, feedIDs, env } }, signal) {
     const options = place as LogOptions
     const { stream = DEFAULT_STREAM, prefix = DEFAULT_PREFIX } = options
-    const connection = await connectNats(options, env, false)
+    const connection = await connectNats(options, { env, signal }, false)
     try {
       const found = await inspectLog({ connection, stream, prefix }, feedIDs, SOME)
       return [
