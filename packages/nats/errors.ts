@@ -49,15 +49,15 @@ export function streamError(stream: string, thrown: unknown): DataStreamsError {
   return new RelayLogError(message, { isRetryable: true })
 }
 
-/** Milliseconds between two errors of one kind. */
+/** Milliseconds between two errors of one kind, by default. */
 const ERROR_INTERVAL = 10_000
 
-/** Returns a function that returns true for each kind of error at most once in ten seconds. */
-export function createErrorLimit(): (kind: string) => boolean {
+/** Returns a function that returns true for each kind of error at most once in so many milliseconds. */
+export function createErrorLimit(interval: number = ERROR_INTERVAL): (kind: string) => boolean {
   const saidAt = new Map<string, number>()
   return function maySay(kind) {
     const now = performance.now()
-    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < ERROR_INTERVAL) return false
+    if (now - (saidAt.get(kind) ?? Number.NEGATIVE_INFINITY) < interval) return false
     saidAt.set(kind, now)
     return true
   }

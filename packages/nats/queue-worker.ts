@@ -53,6 +53,10 @@ function respond(message: JsMsg, answer: Respond): void {
   } catch {}
 }
 
+function keyOf({ seq, info }: JsMsg): string {
+  return `${seq}@${info.timestampNanos}`
+}
+
 /**
  * Holds the messages that were delivered to a worker. It tells the log that all of them are in
  * progress, so that no other worker gets a message that waits here. A message that takes too long
@@ -66,7 +70,8 @@ class Hand {
   readonly #limit: number
   readonly #handlingTimeout: number
   readonly #gaveUp: (held: Held) => void
-  readonly #held = new Map<number, Held>()
+  /** By the number and the time of a message: a stream that was created again has other times. */
+  readonly #held = new Map<string, Held>()
   /** Calls of `reserve` that wait for room; the oldest call is served first. */
   readonly #waiting: { readonly most: number; resolve(count: number): void }[] = []
   #reserved = 0
@@ -88,14 +93,14 @@ class Hand {
 
   /** Adds a message. Returns undefined if the worker already has it. */
   add(message: JsMsg, worker: QueueWorker): Held | undefined {
-    const known = this.#held.get(message.seq)
+    const known = this.#held.get(keyOf(message))
     if (known !== undefined) {
       known.message = message
       return undefined
     }
     const since = performance.now()
     const one: Held = { worker, message, order: this.#orders++, since, isOver: false }
-    this.#held.set(message.seq, one)
+    this.#held.set(keyOf(message), one)
     if (!this.#isWatched) this.#lookAgain()
     return one
   }
@@ -108,6 +113,16 @@ class Hand {
     if (one.isOver) return
     if (one.order < this.#first) this.#first = one.order
     this.#remove(one, answer)
+  }
+
+  /**
+   * Settles all messages without an answer, because the consumer that delivered them is gone. Their
+   * handlers go on.
+   */
+  forget(): void {
+    for (const one of this.#held.values()) one.isOver = true
+    this.#held.clear()
+    this.#shareRoom()
   }
 
   /**
@@ -141,7 +156,7 @@ class Hand {
 
   #remove(one: Held, answer: Respond): void {
     one.isOver = true
-    this.#held.delete(one.message.seq)
+    this.#held.delete(keyOf(one.message))
     respond(one.message, answer)
     this.#shareRoom()
   }

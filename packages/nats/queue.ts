@@ -1,7 +1,13 @@
-import type { Consumer, ConsumerInfo, JetStreamManager, JsMsg } from '@nats-io/jetstream'
+import type {
+  Consumer,
+  ConsumerInfo,
+  JetStreamManager,
+  JsMsg,
+  StreamInfo,
+} from '@nats-io/jetstream'
 import { sleep } from 'sluice/core'
 import { prepareDeadLetters } from './dead-letters.js'
-import { isAPIError } from './errors.js'
+import { createErrorLimit, isAPIError } from './errors.js'
 import { type ReportLog, timeOf } from './log.js'
 import type { QueueWorker } from './queue-worker.js'
 import { againSubject, feedPart, subjectOf } from './subjects.js'
@@ -31,6 +37,10 @@ const NOTE = 'sluice.feed.'
 const SECOND_LOOK = 100
 /** How often the queue's feeds are checked in a row at most. */
 const MAX_LOOKS = 10
+/** Milliseconds until a worker says again that the queue can't be looked at. */
+const NOT_AGAIN_FOR = 60_000
+/** A consumer that was created within this many milliseconds counts as new. */
+const NEW_FOR = 5000
 /** Milliseconds during which two old consumers of a queue may have delivered the same messages. */
 const OVERLAP = 2000
 
@@ -54,10 +64,35 @@ interface Note {
   readonly readAt: number
 }
 
+/** What a worker knows of its queue, for the case that the consumer has to be created again. */
+interface Position {
+  /** When the stream was created. A stream that is created again has other numbers. */
+  readonly stream: string
+  /** When the consumer was created. */
+  readonly consumer: string
+  /** Up to this number, every message was acknowledged. */
+  readonly floor: number
+  /** How many messages were not acknowledged. */
+  readonly left: number
+}
+
+function positionOf(created: string, info: ConsumerInfo): Position {
+  const { ack_floor, num_pending, num_ack_pending, config } = info
+  return {
+    stream: created,
+    consumer: info.created,
+    // A consumer that has acknowledged nothing has the floor 0.
+    floor: Math.max(ack_floor.stream_seq, (config.opt_start_seq ?? 1) - 1),
+    left: num_pending + num_ack_pending,
+  }
+}
+
 /**
  * The consumer that all workers of a queue share. It has the queue's name. Each report goes to one
- * of the workers. The consumer reads every feed that at least one worker reads. It begins with the
- * first message that was stored after the queue was created.
+ * of the workers. The consumer reads every feed that at least one worker reads. The consumer of a
+ * new queue begins with the first message that is stored from then on. If the consumer was lost, the
+ * next one begins after the last message that was surely acknowledged. If the stream was lost too,
+ * it begins with the first message of the next stream.
  */
 export class Queue {
   readonly log: ReportLog
@@ -65,6 +100,9 @@ export class Queue {
   #opening: Promise<readonly QueueSource[]> | undefined
   #hasBeenOpen = false
   #timer: ReturnType<typeof setInterval> | undefined
+  /** Undefined until the queue was open. */
+  #position: Position | undefined
+  readonly #maySay = createErrorLimit(NOT_AGAIN_FOR)
 
   constructor(log: ReportLog, worker: QueueWorker) {
     this.log = log
@@ -88,16 +126,17 @@ export class Queue {
     const { scope, settings } = this.worker
     const { queue, redeliverAfter } = settings
     const { stream } = this.log
-    const { config, state } = await this.log.info()
-    await prepareDeadLetters(this.log, config.num_replicas)
+    const info = await this.log.info()
+    await prepareDeadLetters(this.log, info.config.num_replicas)
     return this.log.ask(async ({ client, manager }) => {
       const subjects = this.#subjects(added)
-      if (await this.#create(manager, subjects, state.last_seq + 1))
+      if (await this.#create(manager, subjects, this.#startIn(info)))
         await this.#join(manager, subjects)
       this.#hasBeenOpen = true
       this.#timer ??= setInterval(() => void this.#agreeAgain(manager), 500 * redeliverAfter)
       this.#timer.unref?.()
       const own = await manager.consumers.info(stream, queue)
+      this.#note(info, own)
       const old = await findOld(manager, stream, queue)
       for (const { name, num_pending, num_ack_pending } of old)
         scope.log.warn?.(
@@ -114,6 +153,38 @@ export class Queue {
         })),
       )
     })
+  }
+
+  /** The number of the message that a consumer begins with if it has to be created. */
+  #startIn({ created, state }: StreamInfo): number {
+    const before = this.#position
+    if (before === undefined) return state.last_seq + 1
+    return before.stream === created ? before.floor + 1 : Math.max(1, state.first_seq)
+  }
+
+  /** Notes the consumer that was opened. Says what was lost with the one before. */
+  #note({ created, state }: StreamInfo, own: ConsumerInfo): void {
+    const { worker } = this
+    const { queue } = worker.settings
+    const before = this.#position
+    this.#position = positionOf(created, own)
+    const isNew = Date.parse(own.created) >= Date.parse(own.ts ?? '') - NEW_FOR
+    if (before === undefined) {
+      const skipped = (own.config.opt_start_seq ?? 1) - Math.max(1, state.first_seq)
+      if (isNew && own.delivered.consumer_seq === 0 && skipped > 0)
+        worker.scope.log.warn?.(
+          `queue ${queue} is new: it begins with the next report, and leaves out the ${skipped} that stream ${this.log.stream} has`,
+        )
+      return
+    }
+    if (before.consumer === own.created) return
+    // An answer for a message of the former consumer could acknowledge another message of this one.
+    worker.hand.forget()
+    worker.say(
+      before.stream === created
+        ? `queue ${queue} was created again, and begins after report ${this.#position.floor}: reports that were handled since may be given out again`
+        : `stream ${this.log.stream} was created again: about ${before.left} reports of the former stream were not handled by queue ${queue}, which begins with the first report of the new one`,
+    )
   }
 
   /** The subjects of the worker's feeds, and the subject of republished reports. */
@@ -168,7 +239,8 @@ export class Queue {
     try {
       await this.#agree(manager, this.#subjects(), false)
     } catch (thrown) {
-      scope.log.warn?.(`queue ${settings.queue} could not be looked at: ${String(thrown)}`)
+      if (this.#maySay('look'))
+        scope.log.warn?.(`queue ${settings.queue} could not be looked at: ${String(thrown)}`)
     }
   }
 
@@ -185,6 +257,8 @@ export class Queue {
     const { log, worker } = this
     const { queue, redeliverAfter } = worker.settings
     const info = await manager.consumers.info(log.stream, queue)
+    const position = this.#position
+    if (position?.consumer === info.created) this.#position = positionOf(position.stream, info)
     const now = timeOf(info)
     const leaves = 1000 * LEAVES_AFTER * redeliverAfter
     const own = new Set(ownSubjects)

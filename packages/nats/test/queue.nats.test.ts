@@ -70,6 +70,56 @@ async function startPublishing(feeds: readonly string[] = [feed(1), feed(2)]) {
 const countOf = (workers: readonly Worker[], name: 'redelivered' | 'deadLetters'): number =>
   workers.reduce((sum, { stream }) => sum + stream.getMetrics()[name], 0)
 
+describe('a queue whose consumer is lost', () => {
+  test('with its stream begins with the first report of the next stream, and says what was lost', async () => {
+    const { world, engine, publish, manager } = await startPublishing()
+    const got: string[] = []
+    const held: (() => void)[] = []
+    let isHolding = false
+    const worker = await open(world, report => {
+      got.push(keyOf(report))
+      return isHolding ? new Promise<void>(resolve => held.push(resolve)) : undefined
+    })
+    await publish(20)
+    await until(() => got.length === 20)
+    isHolding = true
+    await publish(5)
+    await until(() => held.length === 5)
+    isHolding = false
+    await manager.streams.delete('SLUICE')
+    got.length = 0
+    // The next relay creates the stream, and has stored reports before the worker is back.
+    const next = await world.relay(engine, { name: 'next' })
+    const later: string[] = []
+    for (let at = 0; at < 60; at++) later.push(keyOf(engine.publish(feed(1 + (at % 2)))))
+    await until(() => next.getMetrics().stored >= 60)
+    // Late answers for reports of the former stream don't acknowledge those of the next one.
+    for (const resolve of held) resolve()
+    await until(() => new Set(got.filter(key => later.includes(key))).size === 60, 20_000)
+    expect(worker.errors.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(
+        /^stream SLUICE was created again: about \d+ reports of the former stream were not handled by queue desk/,
+      ),
+    )
+    await until(() => worker.stream.getMetrics().activeConnections > 0)
+  })
+
+  test('alone begins after what was acknowledged, and loses nothing', async () => {
+    const { world, publish, published, manager } = await startPublishing()
+    const got: string[] = []
+    const worker = await open(world, report => void got.push(keyOf(report)))
+    await publish(20)
+    await until(() => got.length === 20)
+    await pause(1200)
+    await manager.consumers.delete('SLUICE', 'desk')
+    await publish(50)
+    await until(() => new Set(got).size === published.length, 20_000)
+    expect(worker.errors.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^queue desk was created again, and begins after report \d+:/),
+    )
+  })
+})
+
 describe('a queue that is deployed anew', () => {
   test('with one feed more keeps what waits, and gets all of the new feed', async () => {
     const { world, publish, published, manager } = await startPublishing([feed(1), feed(2)])
