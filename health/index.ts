@@ -11,5 +11,6 @@ export {
   type StreamHealthOptions,
   streamCauses,
   streamHealth,
+  type WatchStreamOptions,
   watchStream,
 } from './stream-health.js'

@@ -69,8 +69,22 @@ export function streamHealth(stream: Stream, options?: StreamHealthOptions): Hea
   return health
 }
 
+/** How a stream is watched. */
+export interface WatchStreamOptions {
+  /**
+   * True if the stream gets some of the reports of its feeds, such as that of a queue's worker. It
+   * then never has the cause `feeds-stale`.
+   * @default false
+   */
+  readonly ignoresFeeds?: boolean
+}
+
 /** Watches a stream for a health that has the causes of streams among its own. */
-export function watchStream(health: Health<StreamCause>, stream: Stream): void {
+export function watchStream(
+  health: Health<StreamCause>,
+  stream: Stream,
+  { ignoresFeeds = false }: WatchStreamOptions = {},
+): void {
   const stale = new Set<string>()
   stream.on('status', (status: Status) => {
     if (status.type === 'stale') for (const feedID of status.feedIDs) stale.add(feedID)
@@ -117,7 +131,10 @@ export function watchStream(health: Health<StreamCause>, stream: Stream): void {
         ? `a cursor is ${seconds(heldBackMs)} behind the newest report of its feed: a report is missing, or was not acknowledged`
         : undefined,
     )
-    health.set('feeds-stale', stale.size === 0 ? undefined : describeStale([...stale]))
+    health.set(
+      'feeds-stale',
+      stale.size === 0 || ignoresFeeds ? undefined : describeStale([...stale]),
+    )
   })
 }
 
@@ -132,7 +149,8 @@ function reasonOf(stream: Stream): string {
 
 function describeStale(feedIDs: readonly string[]): string {
   const more = feedIDs.length > MAX_NAMED ? ' and others' : ''
-  return `${feedIDs.length} feeds bring no reports: ${feedIDs.slice(0, MAX_NAMED).join(', ')}${more}`
+  const feeds = feedIDs.length === 1 ? '1 feed brings' : `${feedIDs.length} feeds bring`
+  return `${feeds} no reports: ${feedIDs.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
 function seconds(ms: number): string {

@@ -1,4 +1,5 @@
 import type { JsMsg } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
 import type { Plugin, RequestScope, Sink, StreamScope } from 'sluice/client'
 import { asError, isStreamsError } from 'sluice/core'
 import type { Report } from 'sluice/report'
@@ -34,6 +35,35 @@ export interface Held {
   since: number
   /** True once the log has been told the outcome of the message. */
   isOver: boolean
+}
+
+/** The reports that the workers of a process hold. */
+export interface Holding {
+  readonly count: number
+  /** When the log stored the oldest of them, in Unix milliseconds; undefined if there are none. */
+  readonly storedAt: number | undefined
+  /**
+   * Milliseconds for which reports were held and none was settled; 0 while there are none. Of
+   * several workers, the longest.
+   */
+  readonly unsettledMs: number
+}
+
+/** The workers of each connection that are running. */
+const running = new WeakMap<NatsConnection, Set<QueueWorker>>()
+
+/** The reports of a queue that the workers of a connection hold; undefined without a worker. */
+export function findHolding({ connection, stream }: ReportLog, queue: string): Holding | undefined {
+  const own = [...(running.get(connection) ?? [])].filter(
+    ({ settings, streamName }) => settings.queue === queue && streamName === stream,
+  )
+  if (own.length === 0) return undefined
+  const stored = own.flatMap(({ hand }) => hand.storedAt ?? [])
+  return {
+    count: own.reduce((sum, { hand }) => sum + hand.size, 0),
+    storedAt: stored.length === 0 ? undefined : Math.min(...stored),
+    unsettledMs: Math.max(...own.map(({ hand }) => hand.unsettledMs)),
+  }
 }
 
 /** Tells the log the outcome of a message: acknowledged, in progress, or handed back. */
@@ -76,6 +106,8 @@ class Hand {
   readonly #waiting: { readonly most: number; resolve(count: number): void }[] = []
   #reserved = 0
   #orders = 0
+  /** When a message was last settled, or came while there was none, in ms of `performance.now`. */
+  #settledAt = 0
   /** The lowest `order` of the messages that were settled since the last check. */
   #first = Number.POSITIVE_INFINITY
   #isWatched = false
@@ -91,6 +123,26 @@ class Hand {
     })
   }
 
+  /** How many messages the worker holds. */
+  get size(): number {
+    return this.#held.size
+  }
+
+  /** When the log stored the oldest of these messages, in Unix milliseconds. */
+  get storedAt(): number | undefined {
+    let oldest: number | undefined
+    for (const { message } of this.#held.values()) {
+      const time = message.info.timestampNanos / 1e6
+      if (oldest === undefined || time < oldest) oldest = time
+    }
+    return oldest
+  }
+
+  /** For how many milliseconds the worker has held messages and settled none. */
+  get unsettledMs(): number {
+    return this.#held.size === 0 ? 0 : performance.now() - this.#settledAt
+  }
+
   /** Adds a message. Returns undefined if the worker already has it. */
   add(message: JsMsg, worker: QueueWorker): Held | undefined {
     const known = this.#held.get(keyOf(message))
@@ -99,6 +151,7 @@ class Hand {
       return undefined
     }
     const since = performance.now()
+    if (this.#held.size === 0) this.#settledAt = since
     const one: Held = { worker, message, order: this.#orders++, since, isOver: false }
     this.#held.set(keyOf(message), one)
     if (!this.#isWatched) this.#lookAgain()
@@ -156,6 +209,7 @@ class Hand {
 
   #remove(one: Held, answer: Respond): void {
     one.isOver = true
+    this.#settledAt = performance.now()
     this.#held.delete(keyOf(one.message))
     respond(one.message, answer)
     this.#shareRoom()
@@ -220,6 +274,9 @@ export class QueueWorker {
   constructor(log: ReportLog, scope: StreamScope, settings: QueueSettings) {
     const { queue, handlingTimeout } = settings
     this.#log = log
+    const workers = running.get(log.connection) ?? new Set()
+    running.set(log.connection, workers.add(this))
+    scope.defer(() => void workers.delete(this))
     this.scope = scope
     this.settings = settings
     this.hand = new Hand(scope, settings, ({ message }) =>
@@ -279,6 +336,11 @@ export class QueueWorker {
     const error = new RelayLogError(message, cause === undefined ? {} : { cause: asError(cause) })
     this.scope.log.error?.(message)
     this.scope.events.emit('error', error)
+  }
+
+  /** The name of the stream that the queue reads. */
+  get streamName(): string {
+    return this.#log.stream
   }
 
   #reads(feedID: string): boolean {

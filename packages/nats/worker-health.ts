@@ -22,6 +22,7 @@ import { inMilliseconds } from 'sluice/internal'
 import { isAPIError } from './errors.js'
 import { checkConnection, ReportLog } from './log.js'
 import { type LogCause, logCauses, watchLog } from './log-health.js'
+import { findHolding, type Holding } from './queue-worker.js'
 import { checkName, checkPrefix } from './subjects.js'
 
 /** Options of `workerHealth`. */
@@ -52,6 +53,7 @@ export type WorkerCause =
   | LogCause
   | 'queue-missing'
   | 'queue-stuck'
+  | 'held-elsewhere'
   | 'dead-letters'
   | 'lagging'
 
@@ -60,8 +62,10 @@ const causes: Readonly<Record<WorkerCause, Severity>> = {
   ...logCauses,
   /** The consumer of the queue does not exist. */
   'queue-missing': 'unready',
-  /** The worker has reports, and has acknowledged none for 30 seconds. */
+  /** This worker holds reports, and has acknowledged none for 30 seconds. */
   'queue-stuck': 'unready',
+  /** Another worker of the queue holds reports, and the queue has waited for it for 30 seconds. */
+  'held-elsewhere': 'warning',
   /** Reports have become dead letters in the last minute. */
   'dead-letters': 'warning',
   /** The worker is more than 30 seconds behind the log. */
@@ -89,11 +93,13 @@ export function workerHealth(stream: Stream, given: WorkerHealthOptions): Health
   const state = new WorkerState(stream, log, queue)
   const measures = measuresOf(state, queue !== undefined)
   const health = new Health({ service: 'worker', causes, measures, log: lines })
-  watchStream(health, stream)
+  // A worker of a queue gets some reports of each feed, so a feed without reports means nothing.
+  watchStream(health, stream, { ignoresFeeds: queue !== undefined })
   watchLog(health, log, life, async info => {
     await state.look(info)
     health.set('queue-missing', state.isMissing ? `queue ${queue} does not exist` : undefined)
     health.set('queue-stuck', state.stuck)
+    health.set('held-elsewhere', state.elsewhere)
     health.set(
       'lagging',
       state.lagMs > MAX_LAG
@@ -132,8 +138,12 @@ class WorkerState {
   /** Reports of the queue that were given to workers, and not acknowledged. */
   unacknowledged = 0
   isMissing = false
-  /** Why the queue counts as stuck; undefined if it does not. */
+  /** The reports that the workers of this connection hold. */
+  holding: Holding | undefined
+  /** Why this worker counts as stuck; undefined if it does not. */
   stuck: string | undefined
+  /** How many reports other workers hold for too long; undefined if they don't. */
+  elsewhere: string | undefined
   readonly #stream: Stream
   readonly #log: ReportLog
   readonly #queue: string | undefined
@@ -165,21 +175,30 @@ class WorkerState {
     const consumer = await this.#consumer(queue)
     this.isMissing = consumer === undefined
     if (consumer === undefined) return
-    const { num_pending, num_ack_pending, ack_floor } = consumer
+    const { num_pending, num_ack_pending, ack_floor, delivered } = consumer
     this.pending = num_pending
     this.unacknowledged = num_ack_pending
     const now = performance.now()
     if (ack_floor.consumer_seq !== this.#floor || num_ack_pending === 0) this.#movedAt = now
     this.#floor = ack_floor.consumer_seq
-    const waited = Math.round((now - this.#movedAt) / 1000)
+    const waitedMs = now - this.#movedAt
+    // Another connection than that of `natsWire` says nothing of this worker.
+    const own = findHolding(this.#log, queue) ?? { count: 0, storedAt: undefined, unsettledMs: 0 }
+    this.holding = own
+    const since = new Date(Date.now() - own.unsettledMs).toISOString()
     this.stuck =
-      now - this.#movedAt > STUCK_AFTER
-        ? `queue ${queue}: ${num_ack_pending} reports are with workers, and none was acknowledged for ${waited} s`
+      own.unsettledMs > STUCK_AFTER
+        ? `this worker holds ${countOf(own.count, 'report')} of queue ${queue}, and has acknowledged none since ${since}`
         : undefined
-    this.lagMs =
-      num_pending + num_ack_pending === 0
-        ? 0
-        : Date.parse(state.last_ts) - (await this.#timeOf(ack_floor.stream_seq + 1, state))
+    const others = num_ack_pending - own.count
+    this.elsewhere =
+      waitedMs > STUCK_AFTER && this.stuck === undefined && others > 0
+        ? `another worker of queue ${queue} holds ${countOf(others, 'report')}, and the oldest has not been acknowledged for ${Math.round(waitedMs / 1000)} s`
+        : undefined
+    const end = Date.parse(state.last_ts)
+    // Reports that others hold are theirs to answer for.
+    const waiting = num_pending === 0 ? end : await this.#timeOf(delivered.stream_seq + 1, state)
+    this.lagMs = Math.max(0, end - Math.min(waiting, own.storedAt ?? end))
   }
 
   async #consumer(queue: string): Promise<ConsumerInfo | undefined> {
@@ -206,18 +225,37 @@ class WorkerState {
   }
 }
 
+function countOf(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? '' : 's'}`
+}
+
 /** The numbers of a worker. */
 function measuresOf(state: WorkerState, hasQueue: boolean): readonly Measure[] {
   const lag: Measure = {
     name: 'sluice.worker.lag',
     kind: 'gauge',
     unit: 's',
-    description: 'Time by which the worker, or its queue, is behind the log',
+    description:
+      'Time by which the worker is behind the log, or a report that no worker of its queue has',
     read: () => state.lagMs / 1000,
   }
   if (!hasQueue) return [lag]
   return [
     lag,
+    {
+      name: 'sluice.worker.held',
+      kind: 'gauge',
+      unit: '{report}',
+      description: 'Reports of the queue that this worker has, and has not acknowledged',
+      read: () => state.holding?.count ?? 0,
+    },
+    {
+      name: 'sluice.worker.unsettled',
+      kind: 'gauge',
+      unit: 's',
+      description: 'Time for which this worker has had reports and acknowledged none',
+      read: () => (state.holding?.unsettledMs ?? 0) / 1000,
+    },
     {
       name: 'sluice.queue.pending',
       kind: 'gauge',
