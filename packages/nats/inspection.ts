@@ -1,5 +1,7 @@
 import type { StreamConfig } from '@nats-io/jetstream'
+import { asError } from 'sluice/core'
 import { type LogOptions, ReportLog } from './log.js'
+import { isDenied } from './log-health.js'
 import { findLatest } from './scan.js'
 import { wrongForReaders, wrongSettings } from './stream-settings.js'
 
@@ -18,6 +20,15 @@ export interface Inspection {
   readonly otherFeeds: number
   /** The consumers that have a position in the log. */
   readonly readers: readonly InspectedReader[]
+  /** The parts that the user of the connection may not inspect. */
+  readonly denied: readonly Denial[]
+}
+
+/** A part of a log that the user of the connection may not inspect. */
+export interface Denial {
+  readonly part: 'feeds' | 'readers'
+  /** The subject that the user may not publish to, or the message of the server. */
+  readonly subject: string
 }
 
 /**
@@ -51,6 +62,29 @@ export async function inspectLog(
   const { config, state, cluster } = await log.info()
   const stored = feedIDs.length > 0 ? feedIDs : await log.feeds()
   const inspected = feedIDs.length > 0 ? stored : stored.slice(0, limit)
+  const denied: Denial[] = []
+  const permitted = async <Item>(
+    part: Denial['part'],
+    inspect: () => Promise<readonly Item[]>,
+  ): Promise<readonly Item[]> => {
+    try {
+      return await unlessDenied(log, inspect)
+    } catch (thrown) {
+      const { message } = asError(thrown)
+      if (!isDenied(message)) throw thrown
+      denied.push({ part, subject: /"([^"]+)"/.exec(message)?.[1] ?? message })
+      return []
+    }
+  }
+  const feeds = await permitted('feeds', () =>
+    Promise.all(
+      inspected.map(async feedID => ({
+        feedID,
+        latest: (await findLatest(log, feedID))?.observationsTimestamp,
+      })),
+    ),
+  )
+  const readers = await permitted('readers', () => inspectReaders(log, limit))
   return {
     messages: state.messages,
     bytes: state.bytes,
@@ -59,14 +93,37 @@ export async function inspectLog(
     behind: (cluster?.replicas ?? [])
       .filter(({ current, offline }) => !current || offline === true)
       .map(({ name, lag = 0 }) => ({ name, lag })),
-    feeds: await Promise.all(
-      inspected.map(async feedID => ({
-        feedID,
-        latest: (await findLatest(log, feedID))?.observationsTimestamp,
-      })),
-    ),
+    feeds,
     otherFeeds: stored.length - inspected.length,
-    readers: await inspectReaders(log, limit),
+    readers,
+    denied,
+  }
+}
+
+/**
+ * Resolves as `inspect` does. Rejects at once if the servers deny something meanwhile, because some
+ * requests get no answer then.
+ */
+async function unlessDenied<Value>(
+  { connection }: ReportLog,
+  inspect: () => Promise<Value>,
+): Promise<Value> {
+  const statuses = connection.status()[Symbol.asyncIterator]()
+  const denial = new Promise<never>((_resolve, reject) => {
+    async function follow(): Promise<void> {
+      for (;;) {
+        const { value, done } = await statuses.next()
+        if (done === true) return
+        if (value.type === 'error' && isDenied(value.error.message)) reject(value.error)
+      }
+    }
+    follow().catch(() => undefined)
+  })
+  denial.catch(() => undefined)
+  try {
+    return await Promise.race([inspect(), denial])
+  } finally {
+    void statuses.return?.()
   }
 }
 

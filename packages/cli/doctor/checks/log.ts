@@ -6,6 +6,7 @@ import {
   type Inspection,
   inspectLog,
 } from '@sluice/nats'
+import { asError } from 'sluice/core'
 import { observedAt } from '../../output/feeds.js'
 import { connectNats, type LogOptions } from '../../service/nats.js'
 import { type Check, exitCodes, type Finding, failed, ok, warning } from '../check.js'
@@ -42,11 +43,26 @@ export const log: Check = {
         ...found.feeds.map(describeFeed),
         ...describeOthers(found),
         ...found.readers.map(describeReader),
+        ...found.denied.map(({ part, subject }) => leftOut(parts[part], subject)),
       ]
+    } catch (thrown) {
+      const denied = /permissions violation .*"([^"]+)"/i.exec(asError(thrown).message)?.[1]
+      if (denied === undefined) throw thrown
+      return [leftOut('look at the stream', denied)]
     } finally {
       await connection.close()
     }
   },
+}
+
+/** What a user must be allowed to do for each part of an inspection. */
+const parts = { feeds: 'read reports', readers: 'list the readers' } as const
+
+function leftOut(what: string, subject: string): Finding {
+  return warning(
+    `this user may not ${what} (${subject}): the check is left out`,
+    'ask as a user with the permissions of the role monitor, in docs/scale-out.md',
+  )
 }
 
 function describeStream(stream: string, found: Inspection): readonly Finding[] {
@@ -76,7 +92,8 @@ function describeFeed({ feedID, latest }: InspectedFeed): Finding {
   )
 }
 
-function describeOthers({ feeds, otherFeeds }: Inspection): readonly Finding[] {
+function describeOthers({ feeds, otherFeeds, denied }: Inspection): readonly Finding[] {
+  if (denied.some(({ part }) => part === 'feeds')) return []
   if (feeds.length === 0)
     return [warning('no report is in the log', 'start sluice relay, or read what it says')]
   return otherFeeds === 0 ? [] : [ok(`${otherFeeds} more feeds are in the log; name some`)]

@@ -88,6 +88,32 @@ test('the profile log relays, and serves pages, with the rights of its users', a
   await client.close()
   await connection.close()
 
+  // The doctor and the monitor have a user of their own, and others are told what they may not do.
+  const doctor = (name: string) =>
+    startCommand(['doctor', '--nats', server], {
+      env: { NATS_USER: name, NATS_PASSWORD: `password-of-the-demo-${name}` },
+    }).ended
+  const monitor = startCommand(['monitor', '--nats', server, '--port', '0'], {
+    env: { NATS_USER: 'monitor', NATS_PASSWORD: 'password-of-the-demo-monitor' },
+  })
+  await until(() => monitor.output.out.includes('the monitor is at'))
+  monitor.child.kill('SIGTERM')
+  expect(await monitor.ended).toMatchObject({ code: 0, err: '' })
+  expect(await doctor('monitor')).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/stream SLUICE serves[\s\S]*its last report is/),
+  })
+  expect(output).not.toMatch(/Violation/)
+  const { code, out } = await doctor('gateway')
+  expect(out).toContain(
+    'this user may not list the readers ($JS.API.CONSUMER.LIST.SLUICE): the check is left out',
+  )
+  expect(code).toBe(0)
+  const relayUser = await doctor('relay')
+  expect(relayUser.out).toContain(
+    'this user may not read reports ($JS.API.DIRECT.GET.SLUICE): the check is left out',
+  )
+
   const [, host = ''] = /http:\/\/(\S+);/.exec(gateway.output.out) ?? []
   const origin = 'http://127.0.0.1:3000'
   const page = await openRaw({ wsURL: `ws://${host}` }, [feedID], {
@@ -99,5 +125,4 @@ test('the profile log relays, and serves pages, with the rights of its users', a
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ code: 0 })
   }
-  expect(output).not.toMatch(/Violation/)
 })

@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Who has permissions in the documentation. */
-export const roles: readonly string[] = ['relay', 'worker', 'queue', 'letters', 'gateway']
+export const roles: readonly string[] = [
+  'relay',
+  'worker',
+  'queue',
+  'letters',
+  'gateway',
+  'monitor',
+]
 
 /** What the documentation says that a role may publish to. */
 function permissionsOf(role: string): readonly string[] {
