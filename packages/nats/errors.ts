@@ -39,20 +39,25 @@ export function isAPIError(thrown: unknown, error: keyof typeof codes): boolean 
 export function logError(what: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown, 'RELAY_LOG')) return thrown
   const cause = foreignCause(thrown)
-  return new RelayLogError(`${what}: ${cause.message}`, { cause, isRetryable: true })
+  // The library takes the lack of an answer for servers without JetStream.
+  const isUnanswered = (thrown as Error | undefined)?.name === 'JetStreamNotEnabled'
+  const message = isUnanswered
+    ? 'JetStream does not answer: its servers have no quorum, or it is not enabled'
+    : cause.message
+  return new RelayLogError(`${what}: ${message}`, { cause, isRetryable: true })
 }
 
 /** The error for a failed request about a stream. */
 export function streamError(stream: string, thrown: unknown): DataStreamsError {
   if (!isAPIError(thrown, 'noStream')) return logError(`stream ${stream} did not answer`, thrown)
-  const message = `stream ${stream} does not exist: a relay creates it with create`
+  const message = `stream ${stream} does not exist: a relay with create makes it, at its start and while it runs`
   return new RelayLogError(message, { isRetryable: true })
 }
 
 /** Milliseconds between two errors of one kind, by default. */
 const ERROR_INTERVAL = 10_000
 
-/** Returns a function that returns true for each kind of error at most once in so many milliseconds. */
+/** Returns a function that is true for each kind of error once in so many milliseconds. */
 export function createErrorLimit(interval: number = ERROR_INTERVAL): (kind: string) => boolean {
   const saidAt = new Map<string, number>()
   return function maySay(kind) {

@@ -1,22 +1,27 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import { asError, type Lifetime, sleep } from 'sluice/core'
-import type { Health, Severity } from 'sluice/health'
+import type { Health, Measure, Severity } from 'sluice/health'
 import { isAPIError } from './errors.js'
-import type { ReportLog } from './log.js'
+import { type ReportLog, timeOf } from './log.js'
 
 /** A cause of a service that uses a log. */
 export type LogCause =
   | 'log-away'
+  | 'no-quorum'
   | 'login-refused'
   | 'log-closed'
   | 'stream-missing'
   | 'read-denied'
   | 'copies-behind'
+  | 'log-recreated'
+  | 'no-new-reports'
 
 /** The causes of a service that uses a log. */
 export const logCauses: Readonly<Record<LogCause, Severity>> = {
   /** The servers of NATS can't be reached, or do not answer. */
   'log-away': 'unready',
+  /** Too few servers of the cluster are there to store or to answer anything. */
+  'no-quorum': 'unready',
   /** The servers of NATS do not accept the user of the connection. */
   'login-refused': 'unready',
   /** The connection to NATS was closed for good. */
@@ -25,28 +30,99 @@ export const logCauses: Readonly<Record<LogCause, Severity>> = {
   'stream-missing': 'unready',
   /** The user of the connection may not read the log. */
   'read-denied': 'unready',
-  /** A server's copy of the log is not up to date. */
+  /** A server's copy of the log has not been up to date for ten seconds. */
   'copies-behind': 'warning',
+  /** The stream was deleted and created again in the last ten minutes. */
+  'log-recreated': 'warning',
+  /** The log has had no new report for 30 seconds. */
+  'no-new-reports': 'warning',
 }
 
 /** The causes of which a log has one at a time: why it can't be read. */
-const unreadable = ['log-away', 'login-refused', 'stream-missing', 'read-denied'] as const
+const unreadable = [
+  'log-away',
+  'no-quorum',
+  'login-refused',
+  'stream-missing',
+  'read-denied',
+] as const
 type Unreadable = (typeof unreadable)[number]
 
 /** Milliseconds between two looks at the log. */
 const LOOK_INTERVAL = 2000
+/** Milliseconds for which a copy must be behind: after an election, copies are for some seconds. */
+const BEHIND_FOR = 10_000
+/** Milliseconds for which it is said that the stream was created again. */
+const RECREATED_FOR = 600_000
+/** Milliseconds without a new report after which the log has none. */
+const NO_REPORT_FOR = 30_000
 
-/**
- * Looks at a log every two seconds, until the lifetime ends. `seen` gets what the log says of
- * itself. If `seen` throws, the log counts as away.
- */
+/** What a look at a log does besides. */
+export interface LogWatch {
+  /** Gets what the log says of itself. If it throws, the log counts as away. */
+  readonly seen?: (info: StreamInfo) => unknown
+  /** Called at each look at which the stream does not exist, with the number of such looks. */
+  readonly missing?: (looks: number) => unknown
+}
+
+/** What is known of a log that is watched. */
+export interface WatchedLog {
+  /** Milliseconds since the log has stored its newest report; undefined while there is none. */
+  readonly newestReportAgeMs: number | undefined
+}
+
+/** How many servers of a cluster there are, and how many there were. */
+class Cluster {
+  readonly #log: ReportLog
+  #most = 0
+  #names: ReadonlySet<string> = new Set()
+
+  constructor(log: ReportLog) {
+    this.#log = log
+  }
+
+  /** Notes the servers that have a copy of the log. */
+  note({ cluster }: StreamInfo): void {
+    const names = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)]
+    const known = names.flatMap(name => name ?? [])
+    if (known.length >= this.#names.size) this.#names = new Set(known)
+  }
+
+  /**
+   * Says which servers are away, if those that are left are no majority. A server names the
+   * addresses of all that it reaches, itself included.
+   */
+  describeAway(): string | undefined {
+    const { connect_urls: urls = [], server_name: own } = (this.#log.connection.info ?? {}) as {
+      readonly connect_urls?: readonly string[]
+      readonly server_name?: string
+    }
+    this.#most = Math.max(this.#most, urls.length, this.#names.size)
+    if (urls.length === 0 || 2 * urls.length > this.#most) return undefined
+    const others = [...this.#names].filter(name => name !== own)
+    const away =
+      urls.length === 1 && others.length === this.#most - 1
+        ? `${others.sort().join(', ')} are away`
+        : `${this.#most - urls.length} are away`
+    return `of ${this.#most} servers of NATS, ${away}: the others are no majority, so nothing can be stored`
+  }
+}
+
+/** Looks at a log every two seconds, until the lifetime ends. */
 export function watchLog(
   health: Health<LogCause>,
   log: ReportLog,
   life: Lifetime,
-  seen: (info: StreamInfo) => unknown = () => undefined,
-): void {
+  { seen, missing }: LogWatch = {},
+): WatchedLog {
   let isConnected = true
+  let missed = 0
+  let behindSince: number | undefined
+  let created: string | undefined
+  let recreatedAt: number | undefined
+  /** When the log's newest report was stored, by this machine's monotonic clock. */
+  let newestAt: number | undefined
+  const cluster = new Cluster(log)
   /** Why the servers refuse the user; undefined if they have not since the last connection. */
   let refusal: string | undefined
 
@@ -54,6 +130,48 @@ export function watchLog(
   function begin(cause: Unreadable, message: string): void {
     for (const each of unreadable) if (each !== cause) health.set(each)
     health.set(cause, message)
+  }
+
+  /** Says that servers are away. Returns false if enough of them are there. */
+  function beginShort(): boolean {
+    const away = cluster.describeAway()
+    if (away !== undefined) begin('no-quorum', away)
+    return away !== undefined
+  }
+
+  function sayState(info: StreamInfo): void {
+    const { state } = info
+    const now = performance.now()
+    const copies = describeCopies(info)
+    if (copies === undefined) behindSince = undefined
+    else behindSince ??= now
+    const isBehind = behindSince !== undefined && now - behindSince >= BEHIND_FOR
+    health.set('copies-behind', isBehind ? copies : undefined)
+    if (created !== undefined && created !== info.created) recreatedAt = now
+    created = info.created
+    const isRecent = recreatedAt !== undefined && now - recreatedAt < RECREATED_FOR
+    health.set(
+      'log-recreated',
+      isRecent
+        ? `stream ${log.stream} was deleted, and created again at ${info.created}: the reports that were stored before are lost`
+        : undefined,
+    )
+    newestAt = state.last_seq === 0 ? undefined : now - (timeOf(info) - Date.parse(state.last_ts))
+    sayAge()
+  }
+
+  function ageMs(): number | undefined {
+    return newestAt === undefined ? undefined : Math.max(0, performance.now() - newestAt)
+  }
+
+  function sayAge(): void {
+    const age = ageMs() ?? 0
+    health.set(
+      'no-new-reports',
+      age > NO_REPORT_FOR
+        ? `the log has had no new report for ${Math.round(age / 1000)} s: look at its relays, and at the service`
+        : undefined,
+    )
   }
 
   function beginLost(): void {
@@ -71,7 +189,8 @@ export function watchLog(
       } else if (status.type === 'disconnect') {
         isConnected = false
         beginLost()
-      } else if (status.type === 'reconnect') {
+      } else if (status.type === 'update') beginShort()
+      else if (status.type === 'reconnect') {
         isConnected = true
         refusal = undefined
       }
@@ -84,14 +203,20 @@ export function watchLog(
   async function look(): Promise<void> {
     try {
       const info = await log.info()
-      health.set('copies-behind', describeCopies(info))
-      await seen(info)
-      if (life.isOver || !isConnected) return
+      missed = 0
+      cluster.note(info)
+      sayState(info)
+      await seen?.(info)
+      if (life.isOver || !isConnected || beginShort()) return
       for (const cause of unreadable) health.set(cause)
     } catch (thrown) {
       if (life.isOver) return
-      if (isConnected) begin(causeOf(thrown), asError(thrown).message)
-      else beginLost()
+      sayAge()
+      if (!isConnected) return beginLost()
+      if (beginShort()) return
+      const cause = causeOf(thrown)
+      begin(cause, asError(thrown).message)
+      if (cause === 'stream-missing') missing?.(++missed)
     }
   }
 
@@ -104,6 +229,11 @@ export function watchLog(
 
   void followConnection()
   lookAgain().catch(() => undefined)
+  return {
+    get newestReportAgeMs() {
+      return ageMs()
+    },
+  }
 }
 
 /** True if the servers of NATS do not accept the user of the connection. */
@@ -129,4 +259,19 @@ function describeCopies({ cluster, config }: StreamInfo): string | undefined {
   if (behind.length === 0) return undefined
   const names = behind.map(({ name, offline }) => `${name}${offline ? ' (away)' : ''}`)
   return `${behind.length} of ${config.num_replicas} copies of the log are not up to date: ${names.join(', ')}`
+}
+
+/** The metric of the age of a log's newest report, for a service that reads the log. */
+export function newestReportAge(
+  service: 'gateway' | 'worker',
+  watched: () => WatchedLog | undefined,
+): Measure {
+  return {
+    ...{ name: `sluice.${service}.newest_report_age`, kind: 'gauge', unit: 's' },
+    description: 'Time since the log has stored its newest report',
+    read() {
+      const age = watched()?.newestReportAgeMs
+      return age === undefined ? undefined : age / 1000
+    },
+  }
 }

@@ -162,8 +162,7 @@ export class Publisher {
     }
     if (!isLate || this.#connection.isClosed()) return
     const late = `the log has acknowledged nothing of ${this.pending} messages for ${RESEND_AFTER} ms`
-    // A message that may not be published gets no answer either.
-    if (this.#cause !== 'publish-denied') this.#begin('publish-unanswered', late)
+    this.#begin('publish-unanswered', late)
     this.#say(late)
   }
 
@@ -172,7 +171,9 @@ export class Publisher {
     const message = this.#waiting.get(token)
     if (message === undefined) return
     const answer =
-      status?.code === 503 ? { refusal: 'no stream takes the subject' } : readAnswer(data)
+      status?.code === 503
+        ? { refusal: 'no stream takes the subject, or its servers have no quorum' }
+        : readAnswer(data)
     if ('refusal' in answer) {
       message.isUnanswered = false
       message.sentAt = performance.now() - RESEND_AFTER + RETRY_AFTER
@@ -210,6 +211,10 @@ export class Publisher {
 
   /** Begins a problem in place of the present one. Without a cause, the present one is over. */
   #begin(cause: PublisherCause | undefined, message?: string): void {
+    const present = this.#cause
+    // Messages that get no answer and those that are rejected alternate: the reason is said.
+    if (cause === 'publish-unanswered' && present !== undefined && present !== cause) return
+    if (cause === 'publish-refused' && present === 'log-full') return
     if (this.#cause !== undefined && this.#cause !== cause) this.#health.set(this.#cause)
     this.#cause = cause
     if (cause !== undefined) this.#health.set(cause, message)

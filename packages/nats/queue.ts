@@ -90,9 +90,9 @@ function positionOf(created: string, info: ConsumerInfo): Position {
 /**
  * The consumer that all workers of a queue share. It has the queue's name. Each report goes to one
  * of the workers. The consumer reads every feed that at least one worker reads. The consumer of a
- * new queue begins with the first message that is stored from then on. If the consumer was lost, the
- * next one begins after the last message that was surely acknowledged. If the stream was lost too,
- * it begins with the first message of the next stream.
+ * new queue begins with the first message that is stored from then on. If the consumer was lost,
+ * the next one begins after the last message that was surely acknowledged. If the stream was lost
+ * too, it begins with the first message of the next stream.
  */
 export class Queue {
   readonly log: ReportLog

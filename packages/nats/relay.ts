@@ -2,6 +2,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { type Config, createClient } from 'sluice'
 import type { Client, Stream } from 'sluice/client'
 import {
+  asError,
   checkFunction,
   createLifetime,
   type Log,
@@ -141,6 +142,8 @@ const MAX_BACKFILL = 86_400_000
 const FLUSH = 2000
 /** Milliseconds of lag above which a relay is not ready. */
 const MAX_LAG = 30_000
+/** At how many looks in a row a stream must be missing until it is created again. */
+const CREATE_AFTER = 3
 
 /** For how many feeds at a time the newest message is read. */
 const AT_A_TIME = 32
@@ -151,7 +154,7 @@ const AT_A_TIME = 32
  * log ends. Resolves once the relay is connected.
  */
 export async function createRelay(given: RelayOptions): Promise<Relay> {
-  const options = readOptions('createRelay', given, schema)
+  const options = checkedOptions(given)
   const { feedIDs, name, maxUnacknowledged } = options
   const log = new ReportLog(options)
   const { client, own } = clientOf(options)
@@ -171,11 +174,15 @@ export async function createRelay(given: RelayOptions): Promise<Relay> {
       cursors,
       maxReconnectAttempts: Number.POSITIVE_INFINITY,
     })
-    return await run(log, stream, options.log, async () => own?.close())
+    return await run(log, stream, options, async () => own?.close())
   } catch (thrown) {
     await own?.close()
     throw thrown
   }
+}
+
+function checkedOptions(given: RelayOptions) {
+  return readOptions('createRelay', given, schema)
 }
 
 function clientOf({ client, config }: Pick<RelayOptions, 'client' | 'config'>): {
@@ -197,7 +204,7 @@ function clientOf({ client, config }: Pick<RelayOptions, 'client' | 'config'>): 
 async function run(
   log: ReportLog,
   stream: Stream,
-  lines: Log,
+  { log: lines, create }: Pick<ReturnType<typeof checkedOptions>, 'log' | 'create'>,
   closeClient: () => Promise<void>,
 ): Promise<Relay> {
   let stored = 0
@@ -265,7 +272,13 @@ async function run(
     throw thrown
   }
   watchStream(health, stream)
-  watchLog(health, log, life)
+  watchLog(health, log, life, {
+    missing(looks) {
+      // Not at once: somebody may be restoring the stream, and others shall see that it is gone.
+      if (create === undefined || looks < CREATE_AFTER) return
+      prepareStream(log, create).catch(thrown => stream.emit('error', asError(thrown)))
+    },
+  })
   health.watch(() => {
     const present = Date.now() + stream.getMetrics().clockOffsetMs
     lag.look(present, newest, stored, publisher)

@@ -21,7 +21,13 @@ import {
 import { inMilliseconds } from 'sluice/internal'
 import { isAPIError } from './errors.js'
 import { checkConnection, ReportLog } from './log.js'
-import { type LogCause, logCauses, watchLog } from './log-health.js'
+import {
+  type LogCause,
+  logCauses,
+  newestReportAge,
+  type WatchedLog,
+  watchLog,
+} from './log-health.js'
 import { findHolding, type Holding } from './queue-worker.js'
 import { checkName, checkPrefix } from './subjects.js'
 
@@ -91,11 +97,15 @@ export function workerHealth(stream: Stream, given: WorkerHealthOptions): Health
   const log = new ReportLog(options)
   const life = createLifetime()
   const state = new WorkerState(stream, log, queue)
-  const measures = measuresOf(state, queue !== undefined)
+  let watched: WatchedLog | undefined
+  const measures = [
+    ...measuresOf(state, queue !== undefined),
+    newestReportAge('worker', () => watched),
+  ]
   const health = new Health({ service: 'worker', causes, measures, log: lines })
   // A worker of a queue gets some reports of each feed, so a feed without reports means nothing.
   watchStream(health, stream, { ignoresFeeds: queue !== undefined })
-  watchLog(health, log, life, async info => {
+  async function seen(info: StreamInfo): Promise<void> {
     await state.look(info)
     health.set('queue-missing', state.isMissing ? `queue ${queue} does not exist` : undefined)
     health.set('queue-stuck', state.stuck)
@@ -106,7 +116,8 @@ export function workerHealth(stream: Stream, given: WorkerHealthOptions): Health
         ? `the worker is ${Math.round(state.lagMs / 1000)} s behind the log`
         : undefined,
     )
-  })
+  }
+  watched = watchLog(health, log, life, { seen })
   let dead = 0
   let deadAt = Number.NEGATIVE_INFINITY
   health.watch(() => {

@@ -7,7 +7,7 @@ import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { readFeedList } from '../input/feeds.js'
 import { readFile } from '../input/files.js'
 import { type IO, say, stopped, unlessStopped, warn } from '../io.js'
-import { standardError } from '../output/log.js'
+import { createLineLimit, standardError } from '../output/log.js'
 import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js'
 import { connectNats, logOptions, serversOf } from '../service/nats.js'
 import {
@@ -167,7 +167,10 @@ export const addRelayCommand: AddCommand = defineCommand({
         })
         relay = await unlessStopped(io, starting)
         metrics.add(relay.health)
-        relay.stream.on('error', ({ message }) => warn(io, message))
+        const mayWarn = createLineLimit()
+        relay.stream.on('error', ({ message }) => {
+          if (mayWarn(message)) warn(io, message)
+        })
         relay.stream.on('gap', ({ feedID, from, to }) =>
           warn(io, `gap of ${feedID}: ${from} to ${to}`),
         )

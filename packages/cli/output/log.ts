@@ -10,6 +10,23 @@ export function standardError({ stderr }: IO): Log {
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }
 
+/** Milliseconds until a line is written again. */
+const WRITE_AGAIN_AFTER = 60_000
+
+/** Returns a function that returns true for lines that differ only in numbers once in a minute. */
+export function createLineLimit(): (line: string) => boolean {
+  const writtenAt = new Map<string, number>()
+  return function mayWrite(line) {
+    const kind = line.replace(/\d+/g, '')
+    const now = performance.now()
+    if (now - (writtenAt.get(kind) ?? Number.NEGATIVE_INFINITY) < WRITE_AGAIN_AFTER) return false
+    // Errors of any text may come, so the map is not kept for good.
+    if (writtenAt.size >= 100) writtenAt.clear()
+    writtenAt.set(kind, now)
+    return true
+  }
+}
+
 /**
  * The logger of a client for `-v`. It writes each message as a line of the command to standard
  * error.

@@ -203,7 +203,7 @@ describe('sluice relay', () => {
     const engine = await world.engine()
     expect(await start(world, engine, ...feeds).ended).toMatchObject({
       code: 4,
-      err: 'sluice: stream SLUICE does not exist: a relay creates it with create\n',
+      err: 'sluice: stream SLUICE does not exist: a relay with create makes it, at its start and while it runs\n',
     })
     const [node] = world.servers.nodes
     await node.kill()

@@ -1,8 +1,15 @@
+import type { StreamInfo } from '@nats-io/jetstream'
 import type { Lifetime, Log } from 'sluice/core'
 import { Health, type Measure, type Severity } from 'sluice/health'
 import type { ReportLog } from '../log.js'
 import type { LogTail } from '../log-connection.js'
-import { type LogCause, logCauses, watchLog } from '../log-health.js'
+import {
+  type LogCause,
+  logCauses,
+  newestReportAge,
+  type WatchedLog,
+  watchLog,
+} from '../log-health.js'
 import type { PageCounts } from './pages.js'
 
 /** Counts of a gateway. */
@@ -60,9 +67,13 @@ export function gatewayHealth(
   log: Log,
 ): Health<GatewayCause> {
   let lagMs = 0
-  const measures = measuresOf(getMetrics, () => lagMs)
+  let watched: WatchedLog | undefined
+  const measures = [
+    ...measuresOf(getMetrics, () => lagMs),
+    newestReportAge('gateway', () => watched),
+  ]
   const health = new Health({ service: 'gateway', causes, measures, log })
-  watchLog(health, reports, life, ({ state: { last_seq, last_ts } }) => {
+  function seen({ state: { last_seq, last_ts } }: StreamInfo): void {
     const isBehind = tail.readAt !== undefined && tail.next <= last_seq
     lagMs = isBehind ? Math.max(0, Date.parse(last_ts) - (tail.readAt ?? 0)) : 0
     const seconds = Math.round(lagMs / 1000)
@@ -70,7 +81,8 @@ export function gatewayHealth(
       'lagging',
       lagMs > MAX_LAG ? `the gateway is ${seconds} s behind the log` : undefined,
     )
-  })
+  }
+  watched = watchLog(health, reports, life, { seen })
   health.watch(() => {
     const { connections, tokensRefused } = getMetrics()
     health.set(

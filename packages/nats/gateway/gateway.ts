@@ -12,6 +12,7 @@ import {
   writeAnswer,
   writeRawAnswer,
 } from 'sluice/internal'
+import { createErrorLimit } from '../errors.js'
 import { ReportLog } from '../log.js'
 import { followLog, type LogTail } from '../log-connection.js'
 import { createLogFetch } from '../rest.js'
@@ -49,6 +50,8 @@ export interface Gateway extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** Milliseconds after which the same failure of the log is logged again. */
+const SAY_AGAIN_AFTER = 60_000
 const STREAM_PATH = '/api/v1/ws'
 const HEALTH_PATH = '/health'
 /** Milliseconds between two checks of the tokens of open streams. */
@@ -93,12 +96,15 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
   const life = createLifetime()
   const pages = new Pages(limits, message => log.info?.(message))
   const latest = new LatestReports(reports)
+  const maySay = createErrorLimit(SAY_AGAIN_AFTER)
   const tail = await followLog(reports, {
     report(subject, data) {
       pages.send(subject, data)
       latest.see(subject, data)
     },
-    failed: error => log.warn?.(error.message),
+    failed({ message }) {
+      if (maySay(message)) log.warn?.(message)
+    },
   })
   life.defer(() => tail.close())
   const fetch = createLogFetch({

@@ -107,7 +107,9 @@ describe('a stream', () => {
     const engine = await world.engine()
     const error = await failureOf(world.relay(engine, { create: false }))
     expect(error).toBeInstanceOf(RelayLogError)
-    expect(error.message).toBe('stream SLUICE does not exist: a relay creates it with create')
+    expect(error.message).toBe(
+      'stream SLUICE does not exist: a relay with create makes it, at its start and while it runs',
+    )
     await world.relay(engine, { create: { hours: 2, bytes: 10_000_000 } })
     const manager = await jetstreamManager(await world.connect())
     const { config } = await manager.streams.info('SLUICE')

@@ -61,7 +61,7 @@ test('says that the stream is not there, or the server', async () => {
   const world = await startWorld()
   const missing = await diagnose(reader(world))
   expect(missing.of('failed')).toEqual([
-    'log: stream SLUICE does not exist: a relay creates it with create',
+    'log: stream SLUICE does not exist: a relay with create makes it, at its start and while it runs',
   ])
   const [node] = world.servers.nodes
   const subject = reader(world)
