@@ -22,7 +22,18 @@ const exitCodes: { readonly [Code in ErrorCode]?: number } = {
  */
 export function exitCodeOf(thrown: unknown): number {
   if (listenProblem(thrown) !== undefined) return 2
-  return isStreamsError(thrown) ? (exitCodes[thrown.code] ?? 1) : 1
+  const reason = reasonOf(thrown)
+  return isStreamsError(reason) ? (exitCodes[reason.code] ?? 1) : 1
+}
+
+/** The error that all connections of a stream have failed with, or the error itself. */
+function reasonOf(thrown: unknown): unknown {
+  if (!isStreamsError(thrown, 'ALL_CONNECTIONS_FAILED')) return thrown
+  const { errors = [] } = thrown as { readonly errors?: readonly unknown[] }
+  const [first, ...others] = errors
+  const codeOf = (each: unknown): unknown => isStreamsError(each) && each.code
+  const isOne = first !== undefined && others.every(each => codeOf(each) === codeOf(first))
+  return isOne ? first : thrown
 }
 
 /** The reasons why a server can't listen, in words, by error code. */
@@ -51,7 +62,8 @@ export function listenProblem(thrown: unknown): string | undefined {
  * Says in a line why a service rejects a request or can’t be reached, and which command finds out;
  * undefined for other errors. The service gives no reason for a rejection.
  */
-export function adviceOn(thrown: unknown): string | undefined {
+export function adviceOn(given: unknown): string | undefined {
+  const thrown = reasonOf(given)
   if (!isStreamsError(thrown)) return undefined
   const { message } = thrown
   if (unreachable.has(thrown.code) && !/sluice doctor|--onchain/.test(message))

@@ -7,6 +7,7 @@ import { type AddCommand, defineCommand, given, needing } from '../command.js'
 import { readFeedList } from '../input/feeds.js'
 import { readFile } from '../input/files.js'
 import { type IO, say, stopped, unlessStopped, warn } from '../io.js'
+import { count } from '../output/feeds.js'
 import { createLineLimit, standardError } from '../output/log.js'
 import { type Metrics, metricsOptions, startMetrics } from '../output/metrics.js'
 import { connectNats, logOptions, serversOf } from '../service/nats.js'
@@ -163,7 +164,7 @@ export const addRelayCommand: AddCommand = defineCommand({
         metrics.waitFor(`stream ${stream ?? DEFAULT_STREAM} of ${nats}, and ${received.service}`)
         const starting = createRelay({
           ...{ client, feedIDs, ...log, connection },
-          log: standardError(io),
+          log: standardError(io, name),
         })
         relay = await unlessStopped(io, starting)
         metrics.add(relay.health)
@@ -176,7 +177,7 @@ export const addRelayCommand: AddCommand = defineCommand({
         )
         noteVerification(relay.stream, line => warn(io, line))
         ended.push(relay.closed)
-        say(io, `relaying ${relay.stream.feedIDs.length} feeds; Ctrl-C ends it`)
+        say(io, `relaying ${count(relay.stream.feedIDs.length, 'feed')}; Ctrl-C ends it`)
       }
       if (port !== undefined) {
         const { maxPublishDelay: delay } = options
@@ -186,7 +187,7 @@ export const addRelayCommand: AddCommand = defineCommand({
           ...given({ stream, prefix, host, tls }),
           ...given({ maxPublishDelay: delay === undefined ? undefined : delay / SECOND }),
           limits: limitsOf(options),
-          log: standardError(io),
+          log: standardError(io, name),
         } as Parameters<typeof createGateway>[0])
         gateway = await unlessStopped(io, starting)
         metrics.add(gateway.health)

@@ -3,10 +3,11 @@ import type { Log } from 'sluice/core'
 import type { Logger } from 'sluice/plugins/logging'
 import { type IO, warn } from '../io.js'
 
-/** A log on standard error, with one line per event. */
-export function standardError({ stderr }: IO): Log {
+/** A log on standard error, with one line per event. Lines have the name of the process, if any. */
+export function standardError({ stderr }: IO, name?: string): Log {
+  const start = name === undefined ? '' : `${name}: `
   const line = (level: string) => (message: string) =>
-    void stderr.write(`${new Date().toISOString()} ${level} ${message}\n`)
+    void stderr.write(`${new Date().toISOString()} ${level} ${start}${message}\n`)
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }
 

@@ -285,6 +285,29 @@ describe('sluice relay', () => {
     })
   })
 
+  test('with a wrong key ends with 3, and says what may be wrong, with one connection or several', async () => {
+    const world = await startWorld()
+    const engine = await world.engine({ origins: 2 })
+    const env = { ...environmentOf(engine), USER_SECRET: 'another' }
+    const args = ['relay', '--nats', world.servers.servers.join(), '--feeds', feed(1), '--create']
+    for (const more of [[], ['--no-ha']]) {
+      const { code, err } = await startCommand([...args, ...more], { env }).ended
+      expect(err).toMatch(/^sluice: the key, the secret or this machine’s clock may be wrong/m)
+      expect(code).toBe(3)
+    }
+  })
+
+  test('puts its name before the lines of its log, and counts one feed', async () => {
+    const world = await startWorld()
+    const engine = await world.engine({ feeds: [feed(1)] })
+    const relay = start(world, engine, '--feeds', feed(1), '--no-ha', '--create', '--name', 'left')
+    await until(() => relay.output.out.includes('relaying 1 feed;'))
+    await world.servers.nodes[0].kill()
+    await until(() => / error left: relay: log-away: /.test(relay.output.err), 20_000)
+    relay.child.kill('SIGTERM')
+    expect((await relay.ended).code).toBe(0)
+  }, 30_000)
+
   test('with --signers says what verifies the reports, and how many a second', async () => {
     const world = await startWorld()
     const engine = await world.engine()

@@ -72,7 +72,7 @@ test('the profile log relays, and serves pages, with the rights of its users', a
   await using engine = await startDataEngine({ apiKey, userSecret, origins: 2 })
   const feedID = engine.feeds[0] as string
   const relay = start('relay', { REST_URL: engine.endpoint, WS_URL: engine.wsEndpoint })
-  await until(() => relay.output.out.includes('relaying 1 feeds'))
+  await until(() => relay.output.out.includes('relaying 1 feed'))
   const gateway = start('gateway')
   await until(() => gateway.output.out.includes('serving pages at'))
 
