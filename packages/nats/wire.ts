@@ -95,6 +95,7 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
   const options = readOptions('natsWire', given, schema)
   const { share, queue, redeliverAfter, handlingTimeout = 10 * redeliverAfter } = options
   const log = new ReportLog({ ...options, connection })
+  const host = hostOf(connection)
   const streams = new WeakMap<object, StreamPlaces>()
   const queues = new WeakMap<StreamScope, Queue>()
 
@@ -124,11 +125,20 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
   }
 
   return {
-    endpoint: `https://nats.invalid/${log.stream}`,
-    wsEndpoint: `wss://nats.invalid/${log.stream}`,
+    endpoint: `https://${host}/${log.stream}`,
+    wsEndpoint: `wss://${host}/${log.stream}`,
     connect,
     fetch: createLogFetch({ log, share, maxPublishDelay: 1000 * options.maxPublishDelay }),
   }
+}
+
+/**
+ * The server that the connection has now, which stands for the log in logs and metrics. Nothing is
+ * sent to URLs with this host.
+ */
+function hostOf(connection: NatsConnection): string {
+  const server = connection.getServer?.() ?? ''
+  return URL.canParse(`https://${server}`) ? server : 'nats.invalid'
 }
 
 function checkFeeds(feedIDs: readonly string[], share: Share): void {

@@ -1,3 +1,4 @@
+import { Health } from 'sluice/health'
 import { type AddCommand, defineCommand } from '../command.js'
 import { feedText } from '../input/feeds.js'
 import { say, stopped } from '../io.js'
@@ -44,6 +45,7 @@ export const addMonitorCommand: AddCommand = defineCommand({
     await using metrics = await startMetrics(options, io)
     await using source = await openSource(feeds, options, metrics.plugins, io)
     await using monitor = await startMonitor(source, options, io)
+    metrics.add(new Health({ service: 'monitor', causes: {} }))
     say(io, `the monitor is at ${monitor.url}\nCtrl-C ends it`)
     await Promise.race([stopped(io), monitor.closed])
   },

@@ -4,7 +4,7 @@ import { asyncDispose } from 'sluice/internal'
 import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
-import { connectNats, type LogOptions } from '../service/nats.js'
+import { connectNats, type LogOptions, serversOf } from '../service/nats.js'
 import {
   configOf,
   environmentOf,
@@ -139,7 +139,7 @@ async function openLog(
   const wire = natsWire(connection, given({ stream, prefix }))
   return {
     ...measureClient(wire, workerPreset(verify), first),
-    name: `the log ${stream ?? 'SLUICE'} at ${connection.getServer()}`,
+    name: `the log ${stream ?? 'SLUICE'} at ${serversOf(options).join(', ')}`,
     wire: 'NATS JetStream',
     network: undefined,
     close: () => connection.close(),

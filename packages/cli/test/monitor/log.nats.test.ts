@@ -12,10 +12,13 @@ test('sluice monitor shows a log: its feeds, and that it is lost', async () => {
   await until(() => relay.getMetrics().stored === 2)
 
   const { servers } = world.servers
-  const args = ['monitor', '--nats', String(servers), '--port', '0', '--prefix', 'sluice']
+  const args = ['monitor', '--nats', String(servers), '--port', '0', '--metrics', '0']
   const { child, output, ended } = startCommand(args)
-  await until(() => output.out.includes('Ctrl-C ends it') || output.err !== '')
-  expect(output.err).toBe('')
+  await until(() => output.out.includes('Ctrl-C ends it'))
+  const [, metrics = ''] = /^sluice: metrics are at (\S+)\/metrics\n$/.exec(output.err) ?? []
+  const ready = await fetch(`${metrics}/ready`)
+  expect([ready.status, await ready.text()]).toEqual([200, 'monitor: ready\n'])
+  expect(await (await fetch(`${metrics}/metrics`)).text()).not.toContain('nats.invalid')
   const reader = follow(Number(/127\.0\.0\.1:(\d+)/.exec(output.out)?.[1]))
   closers.push(reader.stop)
   await until(() => reader.latest('origins')?.status === 'connected')
