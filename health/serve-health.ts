@@ -92,13 +92,13 @@ function linesOf({ service, problems }: Health, what: string, is: boolean): read
 export async function serveHealth(given?: ServeHealthOptions): Promise<HealthServer> {
   const options = readOptions('serveHealth', given, schema)
   const { port, host, processMetrics } = options
-  const { Registry, Gauge, collectDefaultMetrics } = await loadPrometheus()
+  const { Registry, Gauge, Counter, collectDefaultMetrics } = await loadPrometheus()
   const register = options.register ?? new Registry()
   if (processMetrics && register.getSingleMetric('process_start_time_seconds') === undefined)
     collectDefaultMetrics({ register })
   const services: Health[] = []
   let awaited: string | undefined
-  const shown = new Shown(services, register, Gauge)
+  const shown = new Shown(services, register, { Gauge, Counter })
 
   async function answer(path: string, response: ServerResponse): Promise<void> {
     const page = pages[path === '/health' ? '/ready' : path]
@@ -175,18 +175,17 @@ function send(response: ServerResponse, status: number, body: string, type = 'te
 const SERVICE = 'sluice_service'
 const CAUSE = 'sluice_cause'
 
+/** The classes of prom-client for metrics. */
+type Library = Pick<typeof import('prom-client'), 'Gauge' | 'Counter'>
+
 /** The metrics of services, in a registry. */
 class Shown {
   readonly #register: Registry
-  readonly #Gauge: typeof import('prom-client').Gauge
+  readonly #library: Library
 
-  constructor(
-    services: readonly Health[],
-    register: Registry,
-    Gauge: typeof import('prom-client').Gauge,
-  ) {
+  constructor(services: readonly Health[], register: Registry, library: Library) {
     this.#register = register
-    this.#Gauge = Gauge
+    this.#library = library
     this.#show('sluice_ready', 'Whether a service does its work: 1, or 0', [SERVICE], () =>
       services.map(({ service, isReady }) => [{ [SERVICE]: service }, isReady ? 1 : 0]),
     )
@@ -214,6 +213,7 @@ class Shown {
             health.countOf(cause),
           ]),
         ),
+      'counter',
     )
   }
 
@@ -227,7 +227,8 @@ class Shown {
     for (const measure of measures) {
       const { description, attribute } = measure
       const labels = attribute === undefined ? [] : [labelName(attribute)]
-      this.#show(prometheusName(measure), description, labels, () => valuesOf(measure))
+      const read = () => valuesOf(measure)
+      this.#show(prometheusName(measure), description, labels, read, measure.kind)
     }
   }
 
@@ -237,17 +238,26 @@ class Shown {
     help: string,
     labelNames: readonly string[],
     read: () => readonly (readonly [labels: Record<string, string>, value: number])[],
+    kind: Measure['kind'] = 'gauge',
   ): void {
-    // A counter of prom-client can only be incremented, and these are read. A gauge has the same
-    // line, but for its type.
-    new this.#Gauge({
-      ...{ name, help, registers: [this.#register] },
-      labelNames: [...labelNames],
-      collect() {
-        this.reset()
-        for (const [labels, value] of read()) this.set(labels, value)
-      },
-    })
+    const settings = { name, help, registers: [this.#register], labelNames: [...labelNames] }
+    const { Gauge, Counter } = this.#library
+    if (kind === 'gauge')
+      new Gauge({
+        ...settings,
+        collect() {
+          this.reset()
+          for (const [labels, value] of read()) this.set(labels, value)
+        },
+      })
+    else
+      new Counter({
+        ...settings,
+        collect() {
+          this.reset()
+          for (const [labels, value] of read()) this.inc(labels, value)
+        },
+      })
   }
 }
 

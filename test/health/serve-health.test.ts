@@ -68,6 +68,9 @@ describe('the pages of health', () => {
     expect(await ask(server, '/live')).toMatchObject({ status: 200 })
     expect((await ask(server, '/metrics')).text.split('\n')).toEqual(
       expect.arrayContaining([
+        '# TYPE sluice_problem gauge',
+        '# TYPE sluice_problems_total counter',
+        '# TYPE sluice_relay_answers_total counter',
         'sluice_ready{sluice_service="relay"} 0',
         'sluice_problem{sluice_service="relay",sluice_cause="away"} 1',
         'sluice_problems_total{sluice_service="relay",sluice_cause="slow"} 1',
