@@ -67,7 +67,7 @@ export function adviceOn(given: unknown): string | undefined {
   if (!isStreamsError(thrown)) return undefined
   const { message } = thrown
   if (unreachable.has(thrown.code) && !/sluice doctor|--onchain/.test(message))
-    return `sluice doctor${thrown.code === 'RELAY_LOG' ? ' --nats' : ''} says why`
+    return 'sluice doctor says why'
   if (!isStreamsError(thrown, 'AUTHENTICATION')) return undefined
   // The feeds are what is wrong: the service accepts the credentials.
   if (message.includes('may not be read with this key'))
@@ -82,7 +82,6 @@ const unreachable: ReadonlySet<ErrorCode> = new Set([
   'API_NETWORK',
   'API_TIMEOUT',
   'PROXY',
-  'RELAY_LOG',
   'WS_CONNECT',
   'WS_GAVE_UP',
   'WS_LOST',

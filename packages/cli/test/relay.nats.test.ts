@@ -336,7 +336,7 @@ describe('sluice relay', () => {
     expect(await relay.ended).toMatchObject({ code: 0, err: '' })
     const wrong: readonly (readonly [string, RegExp])[] = [
       ['# none\n', /^sluice: --feeds: \S+ has no feed$/],
-      [`${feed(1)}\n0x12`, /feedID must be 0x and 64 hexadecimal digits/],
+      [`${feed(1)}\n0x12`, /the feed must be 0x and 64 hexadecimal digits/],
       ['#'.repeat(1_048_577), /^sluice: --feeds: \S+ has more than 1048576 bytes$/],
     ]
     for (const [text, message] of wrong) {
@@ -372,7 +372,7 @@ describe('sluice relay', () => {
     const cases: readonly (readonly [readonly string[], string])[] = [
       [['--feeds', feed(1)], '--nats'],
       [nats, '--feeds'],
-      [[...nats, '--feeds', '0x12'], 'feedID must be 0x'],
+      [[...nats, '--feeds', '0x12'], 'the feed must be 0x'],
       [['--nats', 'nats://user:secret@127.0.0.1', '--feeds', feed(1)], '--nats'],
       [[...some, '--create', '--replicas', '9'], '--replicas'],
       [[...some, '--create', '--max-age', '0'], '--max-age'],
