@@ -90,21 +90,28 @@ class Cluster {
 
   /**
    * Says which servers are away, if those that are left are no majority. A server names the
-   * addresses of all that it reaches, itself included.
+   * addresses of all that it reaches, itself included. Where these are one for each copy of the
+   * log, they are enough to tell. A server with several addresses can't be told from several
+   * servers, so there the log must have left a question unanswered too.
    */
-  describeAway(): string | undefined {
+  describeAway(isUnanswered: boolean): string | undefined {
     const { connect_urls: urls = [], server_name: own } = (this.#log.connection.info ?? {}) as {
       readonly connect_urls?: readonly string[]
       readonly server_name?: string
     }
-    this.#most = Math.max(this.#most, urls.length, this.#names.size)
-    if (urls.length === 0 || 2 * urls.length > this.#most) return undefined
+    this.#most = Math.max(this.#most, urls.length)
+    const copies = this.#names.size
+    if (copies < 2 || urls.length === 0 || 2 * urls.length > this.#most) return undefined
+    if (this.#most !== copies)
+      return isUnanswered
+        ? `${this.#most - urls.length} of ${this.#most} addresses of the servers of NATS are away, and the others do not answer`
+        : undefined
     const others = [...this.#names].filter(name => name !== own)
     const away =
-      urls.length === 1 && others.length === this.#most - 1
-        ? `${others.sort().join(', ')} are away`
-        : `${this.#most - urls.length} are away`
-    return `of ${this.#most} servers of NATS, ${away}: the others are no majority, so nothing can be stored`
+      urls.length === 1 && others.length === copies - 1
+        ? others.sort().join(', ')
+        : `${copies - urls.length}`
+    return `of ${copies} servers of NATS, ${away} are away: the others are no majority, so nothing can be stored`
   }
 }
 
@@ -133,8 +140,8 @@ export function watchLog(
   }
 
   /** Says that servers are away. Returns false if enough of them are there. */
-  function beginShort(): boolean {
-    const away = cluster.describeAway()
+  function beginShort(isUnanswered = false): boolean {
+    const away = cluster.describeAway(isUnanswered)
     if (away !== undefined) begin('no-quorum', away)
     return away !== undefined
   }
@@ -213,8 +220,8 @@ export function watchLog(
       if (life.isOver) return
       sayAge()
       if (!isConnected) return beginLost()
-      if (beginShort()) return
       const cause = causeOf(thrown)
+      if (beginShort(cause === 'log-away')) return
       begin(cause, asError(thrown).message)
       if (cause === 'stream-missing') missing?.(++missed)
     }

@@ -3,7 +3,7 @@ import { type AddCommand, defineCommand } from '../command.js'
 import { feedText } from '../input/feeds.js'
 import { say, stopped } from '../io.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
-import { logOptions } from '../service/nats.js'
+import { logOptions, serversOf } from '../service/nats.js'
 import { serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
 
@@ -43,6 +43,10 @@ export const addMonitorCommand: AddCommand = defineCommand({
     const { openSource } = await import('../monitor/sources.js')
     const { startMonitor } = await import('../monitor/monitor.js')
     await using metrics = await startMetrics(options, io)
+    const { nats } = options
+    metrics.waitFor(
+      nats === undefined ? 'the service' : `the log at ${serversOf({ nats }).join(', ')}`,
+    )
     await using source = await openSource(feeds, options, metrics.plugins, io)
     await using monitor = await startMonitor(source, options, io)
     metrics.add(new Health({ service: 'monitor', causes: {} }))

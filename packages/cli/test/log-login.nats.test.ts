@@ -107,3 +107,26 @@ test('a relay that waits says for what, and ends with SIGTERM', async () => {
   const { code, err } = await relay.ended
   expect([code, err]).toEqual([0, expect.stringMatching(/^sluice: metrics are at \S+\n/)])
 }, 30_000)
+
+test('a relay without a quorum says each thing once, and not that JetStream is off', async () => {
+  const world = await startWorld({ nodes: 3 })
+  const engine = await world.engine()
+  const args = ['relay', '--nats', world.servers.servers.join(), '--feeds', feed(1), '--no-ha']
+  const relay = startCommand([...args, '--create', '--replicas', '3'], {
+    env: environmentOf(engine, 'any'),
+  })
+  await until(() => relay.output.out.includes('relaying'), 20_000)
+  const timer = setInterval(() => engine.publish(feed(1)), 100)
+  await pause(4500)
+  const [n1, n2] = world.servers.nodes
+  await Promise.all([n1, n2].map(node => node?.kill()))
+  await until(() => relay.output.err.includes('no-quorum: '), 20_000)
+  await pause(15_000)
+  clearInterval(timer)
+  const lines = relay.output.err.trim().split('\n')
+  const kinds = lines.map(line => line.replace(/^\S+Z /, '').replace(/\d+/g, ''))
+  const repeated = kinds.filter((kind, at) => kinds.indexOf(kind) !== at)
+  expect([repeated, lines.filter(line => /jetstream is not enabled/i.test(line))]).toEqual([[], []])
+  relay.child.kill('SIGTERM')
+  expect((await relay.ended).code).toBe(0)
+}, 90_000)
