@@ -21,7 +21,10 @@ export interface RequestScope extends ScopeFacts {
 }
 
 /** The credentials of a client. A plugin that signs with other credentials raises `generation`. */
-export const credentialsKey: ServiceKey<{ generation: number }> = {
+export const credentialsKey: ServiceKey<{
+  /** Rises with each change of the credentials. */
+  generation: number
+}> = {
   name: 'the credentials of requests',
 }
 

@@ -111,6 +111,7 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
     return this.#missing
   }
 
+  /** Begins to read from the first report on. */
   [Symbol.asyncIterator](): AsyncGenerator<Report<Data>, void, undefined> {
     return this.#reports()
   }
