@@ -67,6 +67,11 @@ export interface StreamScope extends ScopeFacts {
      * limit. Once the stream is failing, a limit can only be lowered.
      */
     limit(feedID: string, time: number | undefined): void
+    /**
+     * Counts a report as acknowledged that a stage keeps from the user on purpose. Cursors pass the
+     * report, and its sender need not send it again.
+     */
+    acknowledge(report: Report): void
   }
   /** Flow control, for a plugin with a full buffer. */
   readonly flow: {

@@ -385,6 +385,10 @@ export class RunningStream<Data> implements BacklogOwner {
       cursors: {
         get: resumedAt,
         limit: (feedID, time) => this.#limitCursor(feedID, time),
+        acknowledge: report => {
+          if (this.#handlers.isClosed) this.unacknowledged(report)
+          else this.acknowledged(report)
+        },
       },
       flow: {
         room: this.backlog.room,
