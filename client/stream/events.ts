@@ -24,7 +24,8 @@ export type StreamEmitter<Data> = Pick<Stream<Data>, keyof Stream & keyof EventE
 
 type AnyHandler = (...given: unknown[]) => unknown
 
-const eventNames: OptionNames<Omit<StreamEvents, 'retiring'>> = {
+/** The client's own events. A plugin may add its own to the type, and declares them itself. */
+const eventNames = {
   report: true,
   error: true,
   connected: true,
@@ -37,7 +38,7 @@ const eventNames: OptionNames<Omit<StreamEvents, 'retiring'>> = {
   'connection-lost': true,
   'connection-restored': true,
   'all-connections-lost': true,
-}
+} satisfies Partial<OptionNames<StreamEvents>>
 
 /**
  * Events of Node's emitter. Programs for the official SDK may listen to them, but a stream never

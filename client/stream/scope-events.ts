@@ -7,15 +7,15 @@ import type { StreamCounters } from './stream-api.js'
 
 type Listener = (value: never) => void
 
-/** All but `retiring`, which a plugin declares. */
-const eventNames: OptionNames<Omit<ScopeEventMap, 'retiring'>> = {
+/** The client's own events. A plugin may add its own to the type, and declares them itself. */
+const eventNames = {
   gap: true,
   'gap-filled': true,
   conflict: true,
   error: true,
   status: true,
   ending: true,
-}
+} satisfies Partial<OptionNames<ScopeEventMap>>
 
 /**
  * Makes the events of a stream's scope, including the events that plugins declare. Plugins are told

@@ -17,6 +17,7 @@ import { networkPolicy } from '../../plugins/confidential-http/network-policy.js
 import { responseEncryption } from '../../plugins/confidential-http/response-encryption.js'
 import { secrets } from '../../plugins/confidential-http/secrets/index.js'
 import { templates } from '../../plugins/confidential-http/templates/index.js'
+import { marketGuard } from '../../plugins/market-guard/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { onchainSigners } from '../../plugins/verify/onchain/index.js'
@@ -105,6 +106,10 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
   getTwap: [['getTwap', 'window', more => getTwap(client(), feedID, as({ window: 30, ...more }))]],
   onchainSigners: [['onchainSigners', 'fromBlock', more => onchainSigners(as(more))]],
   opentelemetry: [['opentelemetry', 'propagate', more => opentelemetry(more)]],
+  marketGuard: [
+    ['marketGuard', 'maxAge', more => marketGuard(more)],
+    [`feeds[${feedID}]`, 'maxSpread', more => marketGuard({ feeds: { [feedID]: more } })],
+  ],
   prometheus: [['prometheus', 'prefix', more => prometheus(more)]],
   formatPrice: [
     ['formatPrice', 'digits', more => main.formatPrice(1n, 18, more)],

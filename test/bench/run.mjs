@@ -16,6 +16,7 @@ const names = [
   'pipeline',
   'fast',
   'telemetry',
+  'market-guard',
   'load',
   'rest',
   'scaling',

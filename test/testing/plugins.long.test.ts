@@ -9,6 +9,7 @@ import { feedAccess } from '../../plugins/feed-access.js'
 import { haDiscovery } from '../../plugins/ha-discovery/index.js'
 import { hmacAuth } from '../../plugins/hmac-auth/index.js'
 import { logging } from '../../plugins/logging/index.js'
+import { marketGuard } from '../../plugins/market-guard/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
 import { rateLimit } from '../../plugins/rate-limit.js'
@@ -40,6 +41,8 @@ const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] 
     { may: ['add', 'delay', 'reorder'] },
   ],
   ['continuity of the newest', () => continuity({ order: 'newest' }), { may: ['add', 'drop'] }],
+  ['market-guard', () => marketGuard()],
+  ['market-guard that drops', () => marketGuard({ drop: true }), { may: ['drop'] }],
   ['ha-discovery', () => haDiscovery(), { may: ['repeat'] }],
   ['verify', () => verify({ signers: sampleSigners }), { may: ['delay', 'drop'], signed: true }],
 ]

@@ -153,6 +153,7 @@ describe('the help', () => {
       'Stream reports',
       'Record reports, and publish them again',
       'Read reports',
+      'Prove a price',
       'Run a relay',
       'Keep secrets, and use them in an enclave',
       'Commands',
