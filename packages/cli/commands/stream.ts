@@ -1,5 +1,6 @@
 import { asError, ValidationError } from 'sluice/core'
 import { streamHealth } from 'sluice/health'
+import { marketGuard } from 'sluice/plugins/market-guard'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
@@ -25,6 +26,9 @@ export const addStreamCommand: AddCommand = defineCommand({
       is: 'file',
       help: 'continue where the stream with this file ended, and fetch the reports since then',
     },
+    market: {
+      help: 'show whether each feed may be traded, and why not, as a column: open, closed, stale …',
+    },
     ...formatOptions,
     ...limitOptions,
     ...streamingOptions,
@@ -37,21 +41,30 @@ export const addStreamCommand: AddCommand = defineCommand({
     'sluice stream ETH/USD BTC/USD --mainnet --ha',
     'sluice stream ETH/USD --signers signers.json --json > reports.ndjson',
     'sluice stream ETH/USD -n 1 --timeout 5s --json',
+    'sluice stream ETH/USD --market',
     'sluice stream ETH/USD -o template="{{time}} {{price}}"',
     'sluice stream ETH/USD --order sorted --cursors cursors.json --csv > reports.csv',
   ],
   async run(options, io, args) {
     const { cursors, maxReconnects: maxReconnectAttempts } = options
+    if (options.market && formatNameOf(options)?.name === 'template')
+      throw new ValidationError('--market is a column, and a template has none')
     if (cursors !== undefined) await checkCursors(cursors)
     const service = findService(options, io)
     const limits = new StreamLimits(options, io.signal)
     await using metrics = await startMetrics(options, io)
     const config = await configure(options, io)
-    await using client = connect(service, config, metrics.plugins)
+    const guard = options.market ? marketGuard() : undefined
+    const above = [...metrics.plugins, ...(guard === undefined ? [] : [guard])]
+    await using client = connect(service, config, above)
     const feeds = await lookUpFeeds(args.feeds, service, config, options, {
       ...{ stderr: io.stderr, signal: limits.signal },
     })
-    const format = createFormat(options, feeds)
+    const format = createFormat(
+      options,
+      feeds,
+      guard && { name: 'market', textOf: feedID => guard.of(feedID).reason },
+    )
     const stream = client.createStream(
       feeds.map(({ feedID }) => feedID),
       {

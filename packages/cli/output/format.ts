@@ -67,8 +67,21 @@ export type Summary = readonly (readonly [name: string, text: string])[]
 /** The decimals of most feeds, which also apply to feeds whose decimals are unknown. */
 export const USUAL_DECIMALS = 18
 
-/** Makes the format that the options name. CSV gets the columns of these feeds. */
-export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []): Format {
+/** A field that no report has, and its text for a feed. */
+export interface AddedField {
+  readonly name: string
+  readonly textOf: (feedID: string) => string
+}
+
+/**
+ * Makes the format that the options name. CSV gets the columns of these feeds. `added` is one more
+ * field, which templates do not have.
+ */
+export function createFormat(
+  options: FormatOptions,
+  feeds: readonly Feed[] = [],
+  added?: AddedField,
+): Format {
   const { raw } = options
   const chosen = formatNameOf(options)
   const known = new Map(feeds.map(feed => [feed.feedID, feed]))
@@ -77,7 +90,8 @@ export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []
     raw === true ? undefined : decimalsOf(factOf(feedID), options)
   function summarize(report: PrintedReport): Summary | undefined {
     try {
-      return summaryOf(report.decoded, decimals(report.feedID))
+      const summary = summaryOf(report.decoded, decimals(report.feedID))
+      return added === undefined ? summary : [...summary, [added.name, added.textOf(report.feedID)]]
     } catch {
       return undefined
     }
@@ -85,9 +99,9 @@ export function createFormat(options: FormatOptions, feeds: readonly Feed[] = []
   const feedIDs = [...known.keys()]
   switch (chosen?.name) {
     case 'json':
-      return { ...jsonFormat(decimals), summarize }
+      return { ...addToLines(jsonFormat(decimals), added, addToObject), summarize }
     case 'csv':
-      return { ...csvFormat(feedIDs, factOf, decimals), summarize }
+      return { ...addToLines(csvFormat(feedIDs, factOf, decimals), added, addToRow), summarize }
     case 'template':
       return { ...templateFormat(chosen.text, feedIDs, factOf, decimals), summarize }
     case 'table':
@@ -106,6 +120,24 @@ export function decimalsOf({ decimals }: Feed, options: FormatOptions): number {
 
 type DecimalsOf = (feedID: string) => number | undefined
 type Lines = Omit<Format, 'summarize'>
+
+const addToObject = (line: string, { name }: AddedField, text: string): string =>
+  `${line.slice(0, -1)},${JSON.stringify(name)}:${JSON.stringify(text)}}`
+const addToRow = (line: string, _field: AddedField, text: string): string =>
+  `${line},${csvRow([text])}`
+
+/** Adds a field to the end of each line, and to the head of CSV. */
+function addToLines(
+  lines: Lines,
+  field: AddedField | undefined,
+  add: (line: string, field: AddedField, text: string) => string,
+): Lines {
+  if (field === undefined) return lines
+  const line = (report: PrintedReport): string =>
+    add(lines.line(report), field, field.textOf(report.feedID))
+  const head = lines.head === '' ? '' : `${lines.head.trimEnd()},${field.name}\n`
+  return { ...lines, head, line, block: line }
+}
 
 function jsonFormat(decimalsOf: DecimalsOf): Lines {
   function line(report: PrintedReport): string {

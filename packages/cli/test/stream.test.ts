@@ -74,6 +74,24 @@ describe('sluice stream', () => {
     expect(err).toMatch(/sluice: origin 002: received \d, first with \d, out of order with \d/)
   })
 
+  test.each([
+    ['lines', / bid .*market open\n.*market bad-value\n$/s],
+    ['json', /^\{"feedID":.*,"market":"open"\}\n\{.*,"market":"bad-value"\}\n$/s],
+    ['csv', /^feedID,.*,fullReport,market\n.*,open\n.*,bad-value\n$/s],
+    ['table', / market *\n.* open *\n.* bad-value *\n$/s],
+  ])('--market says whether a feed may be traded: %s', async (format, expected) => {
+    const running = await connected(stream(['ETH/USD', '--market', '-o', format]), 1)
+    engine.publish(eth)
+    engine.publish(eth, { price: 0n })
+    await until(() => linesOf(running.output.out).length >= (/csv|table/.test(format) ? 3 : 2))
+    expect((await stop(running)).out).toMatch(expected)
+  })
+
+  test('--market goes with no template', async () => {
+    const { code, err } = await stream(['ETH/USD', '--market', '-o', 'template={{price}}']).ended
+    expect([code, err]).toEqual([2, expect.stringContaining('--market is a column')])
+  })
+
   test('says that the service is away, which attempt is next, and that it is back', async () => {
     const running = await connected(stream(['ETH/USD', '--max-reconnects', 'unlimited']), 1)
     await engine.stop()
