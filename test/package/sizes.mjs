@@ -24,7 +24,7 @@ export const budgets = {
   'sluice/plugins/ha-discovery': 5000,
   'sluice/plugins/hmac-auth': 4900,
   'sluice/plugins/logging': 2300,
-  'sluice/plugins/market-guard': 7000,
+  'sluice/plugins/market-guard': 8700,
   'sluice/plugins/opentelemetry': 6100,
   'sluice/plugins/prometheus': 5500,
   'sluice/plugins/rate-limit': 2600,
