@@ -1,11 +1,21 @@
+import { sleep } from '../core/async.js'
 import { isStreamsError, ValidationError } from '../core/errors.js'
-import { checkSignal, kindOf, optional, readOptions, type Schema } from '../core/options.js'
+import {
+  checkBoolean,
+  checkSignal,
+  kindOf,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../core/options.js'
 import { decodeReport } from '../plugins/decoders/versions.js'
 import { type Quorum, ruleSchema, type VerificationRules } from '../plugins/verify/options.js'
+import { isRejection, readClaim as readSignedClaim } from '../plugins/verify/rule.js'
 import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
-import { isFeedID } from '../report/feed-id.js'
+import { isFeedID, parseFeedID } from '../report/feed-id.js'
 import { isSameBlob } from '../report/full-report.js'
-import { averageClaim, type Evidence, priceClaim } from './create-proof.js'
+import { averageClaim, type Evidence, priceClaim, signedPrice } from './create-proof.js'
 import {
   type AverageClaim,
   MAX_CHARACTERS,
@@ -30,9 +40,14 @@ export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | '
   readonly quorum?: Quorum
   /**
    * Further signed reports of the feed, as `fullReport`. A proof is refuted by one that holds a
-   * missing range, or that stands for a time of the proof with other contents. @default none
+   * missing range, or that stands for a time of the proof with other contents. Reports of other
+   * feeds and reports that are not verified count for nothing. @default none
    */
   readonly against?: readonly string[]
+  /** Whether a proof with missing ranges is refused. @default false */
+  readonly complete?: boolean
+  /** The feed of which the proof must be. @default any feed */
+  readonly feedID?: string
   /** Aborting it ends the check. */
   readonly signal?: AbortSignal
 }
@@ -53,6 +68,8 @@ export interface CheckedProof {
   readonly isComplete: boolean
   /** The number of reports. */
   readonly reports: number
+  /** How many reports of `against` are of the feed and signed, and did not refute the proof. */
+  readonly witnesses: number
   /** The addresses that signed at least one of the reports, in lower case. */
   readonly signers: readonly string[]
   /** What the signed bytes show, in sentences. */
@@ -72,6 +89,8 @@ const schema = {
       throw new ValidationError(`${field} must be a list of signed reports, not ${kindOf(value)}`)
     return value as readonly string[]
   }),
+  complete: withDefault(false, checkBoolean),
+  feedID: optional((_field, value) => parseFeedID(value)),
   signal: checkSignal,
 } satisfies Schema<CheckProofOptions>
 
@@ -84,21 +103,24 @@ export async function checkProof(
   given: Proof | string,
   options: CheckProofOptions,
 ): Promise<CheckedProof> {
-  const { against = [], signal, ...rules } = readOptions('checkProof', options, schema)
+  const {
+    against = [],
+    signal,
+    complete,
+    feedID: wanted,
+    ...rules
+  } = readOptions('checkProof', options, schema)
   const proof = readProof(given)
+  if (wanted !== undefined && wanted !== proof.feedID)
+    refuse('wrong-feed', `feedID must be ${wanted}, not ${proof.feedID}`)
   const { feedID, claim, missing } = proof
   const verify = (fullReport: string): Promise<Verification> =>
     verifyReport(fullReport, { ...rules, feedID, ...(signal && { signal }) })
 
-  const reports: Evidence[] = []
-  const signers = new Set<string>()
-  for (const [index, fullReport] of proof.reports.entries()) {
-    const place = `reports[${index}]`
-    const { signers: found, ...report } = await verify(fullReport).catch(refuseReport(place))
-    for (const signer of found) signers.add(signer)
-    reports.push(toEvidence(place, report, fullReport))
-  }
-
+  const reports = proof.reports.map((fullReport, index) =>
+    readEvidence(`reports[${index}]`, feedID, fullReport),
+  )
+  checkField(reports, claim.field)
   const range = claim.kind === 'price' ? { from: claim.at, to: claim.at } : rangeOfAverage(claim)
   const tiling = tileProof(reports, range)
   if (JSON.stringify(tiling.missing) !== JSON.stringify(missing))
@@ -107,15 +129,27 @@ export async function checkProof(
       `missing must be ${describe(tiling.missing)}, the ranges that its reports leave open, not ${describe(missing)}`,
     )
   checkEnds(reports, tiling, range)
+  if (complete && missing.length > 0)
+    refuse(
+      'tiling',
+      `missing must be empty, as you asked for a complete proof: ${describe(missing)}`,
+    )
+  // The signatures come last, since they take longest.
+  const signers = new Set<string>()
+  for (const [index, { fullReport }] of reports.entries()) {
+    const { signers: found } = await verify(fullReport).catch(refuseReport(`reports[${index}]`))
+    for (const signer of found) signers.add(signer)
+    if (index % REPORTS_AT_ONCE === REPORTS_AT_ONCE - 1) await yieldToOthers(signal)
+  }
   const again = compute(tiling, claim)
   if (JSON.stringify(again) !== JSON.stringify(claim)) refuseValue(claim, again)
+  let witnesses = 0
   for (const [index, fullReport] of against.entries()) {
+    const isSigned = await verify(fullReport).then(() => true, isUnavailable)
+    if (!isSigned) continue
+    witnesses++
     const place = `against[${index}]`
-    const witness = await verify(fullReport).catch((error: unknown) => {
-      if (!isStreamsError(error, 'VERIFICATION')) throw error
-      throw new ValidationError(`${place} must be a signed report of the feed: ${error.message}`)
-    })
-    compare(place, toEvidence(place, witness, fullReport), reports, tiling)
+    compare(place, readEvidence(place, feedID, fullReport), reports, tiling)
   }
   return {
     feedID,
@@ -126,7 +160,8 @@ export async function checkProof(
     isComplete: missing.length === 0,
     reports: reports.length,
     signers: [...signers],
-    ...describeProof(proof, against.length),
+    witnesses,
+    ...describeProof(proof, witnesses),
   }
 }
 
@@ -134,22 +169,41 @@ function refuse(reason: ProofFailure, message: string, cause?: unknown): never {
   throw new ProofError(reason, message, cause)
 }
 
+/** For these reasons nothing is known of a report: what verifies it is away. */
+const unavailable: readonly string[] = ['signers-unavailable', 'curve-library-unavailable']
+
+/** False for an error that says that a report is not verified. Throws all others. */
+function isUnavailable(error: unknown): false {
+  if (!isStreamsError(error, 'VERIFICATION') || unavailable.includes(error.reason)) throw error
+  return false
+}
+
 function refuseReport(place: string): (error: unknown) => never {
   return error => {
-    if (!isStreamsError(error, 'VERIFICATION')) throw error
-    const reason = error.reason === 'wrong-feed' ? 'wrong-feed' : 'signature'
-    refuse(reason, `${place}: ${error.message}`, error)
+    isUnavailable(error)
+    const { message } = error as Error
+    return refuse('signature', `${place}: ${message}`, error)
   }
 }
 
-/** A verified report with its times, whose fields can be decoded. */
-function toEvidence(
-  place: string,
-  { feedID, validFromTimestamp, observationsTimestamp }: Omit<Verification, 'signers'>,
-  fullReport: string,
-): Evidence {
+/** So many reports are verified before other work has its turn. */
+const REPORTS_AT_ONCE = 16
+
+async function yieldToOthers(signal: AbortSignal | undefined): Promise<void> {
+  await sleep(0, signal ?? new AbortController().signal)
+}
+
+/** Reads the times of a report, and decodes it. Its signatures are not checked. */
+function readEvidence(place: string, feedID: string, fullReport: string): Evidence {
+  const claim = readSignedClaim(fullReport, feedID)
+  if (isRejection(claim))
+    return refuse(
+      claim.reason === 'wrong-feed' ? 'wrong-feed' : 'signature',
+      `${place} can't be verified: ${claim.rule}`,
+    )
+  const { validFromTimestamp, observationsTimestamp } = claim
   if (validFromTimestamp === undefined || validFromTimestamp > observationsTimestamp)
-    refuse('order', `${place} must end after it begins`)
+    return refuse('order', `${place} must end after it begins`)
   try {
     decodeReport(fullReport, feedID)
   } catch (error) {
@@ -163,6 +217,15 @@ function rangeOfAverage({ from, to, ends }: AverageClaim): TimeRange {
     return rangeOf(from, to, ends)
   } catch (error) {
     return refuse('malformed', `claim: ${(error as Error).message}`)
+  }
+}
+
+/** The field must be one of the feed's reports, also where no report counts. */
+function checkField([first]: readonly Evidence[], field: string): void {
+  try {
+    if (first !== undefined) signedPrice(first, field)
+  } catch (error) {
+    refuse('malformed', `claim.${(error as Error).message}`)
   }
 }
 

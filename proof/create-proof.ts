@@ -113,7 +113,7 @@ export type Evidence = Pick<
 >
 
 /** The price is read from the signed bytes, whatever decoders a client has. */
-function signedPrice({ feedID, fullReport }: Evidence, field: string): bigint {
+export function signedPrice({ feedID, fullReport }: Evidence, field: string): bigint {
   return priceOf({ decoded: decodeReport(fullReport, feedID) }, field)
 }
 

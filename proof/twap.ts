@@ -131,12 +131,17 @@ export function findField(feedID: string, wanted: string | undefined): string {
   throw new ValidationError(`field is required: reports of feed ${feedID} have no single price`)
 }
 
+/** Exact numbers of every report that are no price. */
+const fees: readonly string[] = ['nativeFee', 'linkFee']
+
 /** The value of a report's field, an exact integer. */
 export function priceOf({ decoded }: Pick<Report, 'decoded'>, field: string): bigint {
   const fields = decoded as Readonly<Record<string, unknown>>
-  const value = Object.hasOwn(fields, field) ? fields[field] : undefined
+  const value = Object.hasOwn(fields, field) && !fees.includes(field) ? fields[field] : undefined
   if (typeof value === 'bigint') return value
-  const names = Object.keys(fields).filter(name => typeof fields[name] === 'bigint')
+  const names = Object.keys(fields).filter(
+    name => typeof fields[name] === 'bigint' && !fees.includes(name),
+  )
   throw new ValidationError(
     `field must name an exact number of the report: ${JSON.stringify(field.slice(0, 40))} is ${kindOf(value)}, there is ${names.join(', ')}`,
   )

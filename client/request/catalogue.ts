@@ -204,12 +204,21 @@ export class CatalogueCache {
   }
 
   #show(kept: Kept, isStale: boolean): Catalogue {
-    return Object.assign([...kept.feeds], {
+    // A caller may change what it gets, and others get the same answer.
+    return Object.assign(kept.feeds.map(copyFeed), {
       fetchedAt: new Date(kept.fetchedAt),
       age: this.#age(kept),
       isStale,
     })
   }
+}
+
+function copyFeed(feed: CatalogueFeed): CatalogueFeed {
+  const dates = catalogueDates.flatMap(name => {
+    const date = feed[name]
+    return date === undefined ? [] : [[name, new Date(date)]]
+  })
+  return { ...feed, ...Object.fromEntries(dates) }
 }
 
 /** How long an answer may be kept by its `Cache-Control`, and at most five minutes. */

@@ -11,7 +11,7 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
+import { feedResolution, inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { RequestOptions, Rest } from '../rest.js'
 import { STORED_WITHIN } from './history.js'
@@ -104,7 +104,12 @@ export async function getReportAt<Data>(
 ): Promise<Report<Data>> {
   const feedID = parseFeedID(id)
   const { wait, storedWithin, signal } = readOptions('getReportAt', given, schema)
-  const end = inMilliseconds(feedID, checkNumber('time', time, { min: 0, whole: true }))
+  checkNumber('time', time, { min: 0, whole: true })
+  if (feedResolution(feedID) === 's' && time > 0xffff_ffff)
+    throw new ValidationError(
+      `time must be in seconds for feed ${feedID}: ${time} looks like milliseconds`,
+    )
+  const end = inMilliseconds(feedID, time)
   if (wait === false && end > now() + CLOCK_TOLERANCE)
     throw new ValidationError(
       `time must not be in the future without the option wait: ${time} is ${Math.round((end - now()) / 1000)} s ahead`,

@@ -100,6 +100,7 @@ export class Requests<Data> implements Rest<Data> {
     const { path, refresh } = cataloguePath(filters)
     const cache = cacheOf(this.#context)
     const kept = refresh ? undefined : cache.fresh(path)
+    if (filters?.signal?.aborted) throw filters.signal.reason
     if (kept !== undefined) return kept
     const { generation } = cache
     const options = filters?.signal && { signal: filters.signal }

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { AbiCoder } from 'ethers'
-import { ValidationError } from '../../core/errors.js'
 import {
   type CheckedProof,
   checkProof,
@@ -192,7 +191,22 @@ describe('proofs', () => {
     })
     const [neighbour] = proof.reports as [string]
     await expect(check(proof, { against: [neighbour] })).resolves.toMatchObject({ reports: 2 })
-    await expect(check(proof, { against: ['0x00'] })).rejects.toThrow(ValidationError)
+    // Others' reports, and those of other feeds, count for nothing.
+    const against = ['0x00', `${witness.fullReport.slice(0, -1)}1`, witness.fullReport]
+    await expect(check(proof, { against: against.slice(0, 2) })).resolves.toMatchObject({
+      witnesses: 0,
+    })
+    await expect(check(proof, { against })).rejects.toMatchObject({ reason: 'refuted' })
+    await expect(check(proof, { complete: true })).rejects.toMatchObject({ reason: 'tiling' })
+    await expect(check(proof, { feedID: feeds[1] })).rejects.toMatchObject({ reason: 'wrong-feed' })
+    const field = 'price at 1 is 9\nproved'
+    for (const each of [field, 'nativeFee', 'pryce'])
+      expect(await reasonOf({ ...proof, claim: { ...proof.claim, field: each } })).toBe('malformed')
+    const away = (): Promise<never> => Promise.reject(new Error('the source is away'))
+    await expect(checkProof(proof, { signers: away })).rejects.toMatchObject({
+      code: 'VERIFICATION',
+      reason: 'signers-unavailable',
+    })
     for (const reports of [proof.reports.slice(1), proof.reports.slice(0, 1)])
       expect(await reasonOf({ ...proof, reports })).toBe('ends')
   })
@@ -327,13 +341,13 @@ function* mutations(proof: Proof, history: SignedHistory, random: Random): Gener
   const flipped = ((Number.parseInt(report[digit] as string, 16) + 1) % 16).toString(16)
   yield [
     'forged',
-    ['signature'],
+    ['signature', 'malformed'],
     { ...proof, reports: put(report.slice(0, digit) + flipped + report.slice(digit + 1)) },
   ]
   const { from, to } = readByEthers(report)
   const date = (time: number): string => time.toString(16).padStart(64, '0')
   const later = report.replace(date(from) + date(to), date(from + 1) + date(to + 1))
-  yield ['re-dated', ['signature'], { ...proof, reports: put(later) }]
+  yield ['re-dated', ['signature', 'order', 'tiling', 'ends'], { ...proof, reports: put(later) }]
   const other = historyOf(feeds.find(id => id !== history.feedID) as string)
   const foreign = other.windows.find(window => window.report !== undefined)?.report?.fullReport
   yield ['another feed', ['wrong-feed'], { ...proof, reports: put(foreign as string) }]

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { createReadStream, writeFileSync } from 'node:fs'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import {
   type CheckedProof,
@@ -12,7 +12,7 @@ import {
 import { formatPrice } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { factsOf, feedText, findOneFeed } from '../input/feeds.js'
-import { fileError, readFile } from '../input/files.js'
+import { fileError } from '../input/files.js'
 import { readReports } from '../input/reports.js'
 import { print, warn } from '../io.js'
 import { count, dateRange, dateTime, feedLabel } from '../output/feeds.js'
@@ -80,6 +80,7 @@ export const addProveCommand: AddCommand = defineCommand({
             ends: { open, straddling } as WindowEnds,
           },
     )
+    if (proof.claim.value === null) io.exitCode = 1
     const text = `${JSON.stringify(proof)}\n`
     if (out === undefined) await print(io, text)
     else {
@@ -102,6 +103,7 @@ export const addCheckCommand: AddCommand = defineCommand({
   arguments: { '<proof>': 'a file that prove made; - is standard input' },
   options: {
     ...signerOptions,
+    complete: { help: 'refuse a proof with missing ranges' },
     against: {
       value: 'reports',
       help: 'further signed reports, any of which may refute the proof',
@@ -116,16 +118,21 @@ export const addCheckCommand: AddCommand = defineCommand({
   async run(options, io, args) {
     const signers = await findSigners(options)
     if (signers === undefined) throw new ValidationError('--signers or --onchain must be given')
-    const text =
-      args.proof === '-' ? await readAll(io.stdin) : readFile('the proof', args.proof).toString()
+    const text = await readAll(args.proof === '-' ? io.stdin : openFile(args.proof))
     const against: string[] = []
     if (options.against !== undefined)
       for await (const { fullReport } of readReports(options.against, io)) against.push(fullReport)
     try {
-      const rules: CheckProofOptions = { signers, against, signal: io.signal }
+      const { complete = false } = options
+      const rules: CheckProofOptions = { signers, against, complete, signal: io.signal }
       const checked = await checkProof(text, rules)
       await print(io, options.json ? `${asJSON(checked)}\n` : describe(checked))
     } catch (thrown) {
+      // Nothing is known of the proof: the signers can't be asked for.
+      if (isStreamsError(thrown, 'VERIFICATION')) {
+        io.exitCode = 4
+        return warn(io, thrown.message)
+      }
       if (!isStreamsError(thrown, 'PROOF')) throw thrown
       const { reason, message } = thrown as ProofError
       io.exitCode = 1
@@ -137,6 +144,15 @@ export const addCheckCommand: AddCommand = defineCommand({
 
 /** No proof is longer than this number of bytes. */
 const MAX_BYTES = 33_554_432
+
+/** Reads a file piece by piece, so that one without an end is refused. */
+async function* openFile(path: string): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of createReadStream(path)) yield chunk as Uint8Array
+  } catch (cause) {
+    throw fileError('the proof', path, cause)
+  }
+}
 
 async function readAll(stdin: AsyncIterable<Uint8Array | string>): Promise<string> {
   const chunks: Buffer[] = []
