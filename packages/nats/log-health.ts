@@ -1,6 +1,6 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import { asError, type Lifetime, sleep } from 'sluice/core'
-import type { Health, Measure, Severity } from 'sluice/health'
+import type { Health, Measure, Severity } from 'sluice/internal'
 import { isAPIError } from './errors.js'
 import { type ReportLog, timeOf } from './log.js'
 

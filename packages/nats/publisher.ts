@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
-import type { Health, Severity } from 'sluice/health'
+import type { Health, Severity } from 'sluice/internal'
 import { createErrorLimit, RelayLogError } from './errors.js'
 import { loadTransport } from './library.js'
 import type { ReportLog } from './log.js'

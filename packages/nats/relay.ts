@@ -15,14 +15,15 @@ import {
   withDefault,
 } from 'sluice/core'
 import {
+  asyncDispose,
   Health,
+  inMilliseconds,
   type Measure,
   type Severity,
   type StreamCause,
   streamCauses,
   watchStream,
-} from 'sluice/health'
-import { asyncDispose, inMilliseconds } from 'sluice/internal'
+} from 'sluice/internal'
 import { parseFeedIDs, type Report } from 'sluice/report'
 import type { CursorStore } from 'sluice/stores'
 import { natsCursors } from './cursors.js'

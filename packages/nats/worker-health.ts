@@ -12,13 +12,13 @@ import {
 } from 'sluice/core'
 import {
   Health,
+  inMilliseconds,
   type Measure,
   type Severity,
   type StreamCause,
   streamCauses,
   watchStream,
-} from 'sluice/health'
-import { inMilliseconds } from 'sluice/internal'
+} from 'sluice/internal'
 import { isAPIError } from './errors.js'
 import { checkConnection, ReportLog } from './log.js'
 import {

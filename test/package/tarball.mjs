@@ -151,6 +151,7 @@ const peers = [
   ['dist/cjs/', "'@nats-io/"],
   ['dist/cjs/plugins/opentelemetry/index.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
+  ['dist/cjs/health/serve-health.d.ts', "'prom-client'"],
   ['dist/cjs/jest.d.ts', "'jest-environment-node'"],
 ]
 

@@ -11,7 +11,7 @@ import {
   type Schema,
   withDefault,
 } from 'sluice/core'
-import type { Health } from 'sluice/health'
+import type { Health } from 'sluice/internal'
 import {
   asyncDispose,
   codeOf,

@@ -1,5 +1,5 @@
 import type { Log } from 'sluice/core'
-import { Health, type Measure, type Severity } from 'sluice/health'
+import { Health, type Measure, type Severity } from 'sluice/internal'
 import { watchVault } from '../vault/probe.js'
 
 /** A cause of an enclave. */

@@ -12,7 +12,7 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import type { Health } from 'sluice/health'
+import type { Health } from 'sluice/internal'
 import { asyncDispose, boxKeys, formatKey, parseKey, pickOptions } from 'sluice/internal'
 import {
   audit,

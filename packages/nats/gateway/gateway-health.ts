@@ -1,6 +1,6 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import type { Lifetime, Log } from 'sluice/core'
-import { Health, type Measure, type Severity } from 'sluice/health'
+import { Health, type Measure, type Severity } from 'sluice/internal'
 import type { ReportLog } from '../log.js'
 import type { LogTail } from '../log-connection.js'
 import {

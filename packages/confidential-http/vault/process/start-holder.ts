@@ -14,7 +14,6 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import { Health, type Measure, type Severity } from 'sluice/health'
 import {
   asyncDispose,
   type BoxKeys,
@@ -23,9 +22,12 @@ import {
   createKeys,
   createPermissions,
   formatKey,
+  Health,
+  type Measure,
   type PermissionOptions,
   parseKey,
   permissionRules,
+  type Severity,
 } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { type OpenAuditLog, openAuditLog, watchRecords } from '../../audit/audit-log.js'
