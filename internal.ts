@@ -34,7 +34,8 @@ export {
   openSealed,
   seal,
 } from './crypto/sealed-box.js'
-// `sluice/health` has these, too. Its declarations name prom-client, which a user of a package need not have.
+// `sluice/health` has these, too. Its declarations name prom-client, which a user of a package need
+// not have.
 export { Health, type Measure, type Severity } from './health/health.js'
 export { type StreamCause, streamCauses, watchStream } from './health/stream-health.js'
 export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
