@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { findStrangers, npm, packages, tagFlags } from './packages.mjs'
+import { makeTarball } from './tarball.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = path => readFileSync(join(root, path), 'utf8')
@@ -74,7 +76,10 @@ function checkPublication({ folder, manifest }) {
   const tarball = join(root, 'packed', found.filename)
   if (existsSync(tarball)) {
     const digest = createHash('sha512').update(readFileSync(tarball)).digest('base64')
-    const isSame = found.integrity === `sha512-${digest}`
+    const again = mkdtempSync(join(tmpdir(), 'sluice-release-'))
+    const { integrity } = makeTarball(folder, again)
+    rmSync(again, { recursive: true, force: true })
+    const isSame = integrity === `sha512-${digest}`
     assert.ok(isSame, `packed/${found.filename} is not of this build: npm run pack`)
   }
   return `${files.length} files, ${found.size} bytes packed, ${found.unpackedSize} unpacked`

@@ -17,9 +17,7 @@ const suites = [
   '\\.long\\.test\\.ts$',
   'test/report/decoder/(differential|mutation)',
   'test/plugins/confidential-http/secrets/secret-search',
-  'packages/confidential-http/test/runtime/blocking',
   'test/fuzz/',
-  'packages/confidential-http/test/vault/(chaos|killed|node)',
   'test/crypto/tdh2/reshare',
   'test/model/',
   ...(isShare
@@ -28,6 +26,8 @@ const suites = [
         'test/wire/(consumption|continuity|killed|resumption)\\.test',
         'packages/cli/test/(everywhere|record)\\.test',
         'test/(client/report-at|proof/)',
+        'packages/confidential-http/test/runtime/blocking',
+        'packages/confidential-http/test/vault/(chaos|killed|node)',
       ]),
 ]
 /** The longest ones, which change only with the test kit, the vault's resharing and the release. */
