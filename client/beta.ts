@@ -30,16 +30,16 @@ export interface UnsignedTwap {
   readonly value: bigint
   /** The number of decimals of the value, if the service says it. */
   readonly decimals: number | undefined
-  /** The number of reports that the average is of, if the service says it. */
+  /** The number of reports that the average is of. */
   readonly samples: number
   /** The window, in seconds of Unix time, as the service understood it. */
-  readonly window: Window | undefined
+  readonly window: TwapWindow | undefined
   /** The part of the window for which the service had reports. */
-  readonly effectiveWindow: Window | undefined
+  readonly effectiveWindow: TwapWindow | undefined
 }
 
 /** A range of time, in seconds of Unix time. */
-export interface Window {
+export interface TwapWindow {
   /** The start. */
   readonly from: number
   /** The end. */
@@ -95,7 +95,7 @@ function readTwap(feedID: string, body: Uint8Array, statusCode: number): Unsigne
   if (!Number.isSafeInteger(samples) || Number(samples) < 0)
     refuse('samples must be a whole number from 0 on')
   if (isFeedID(feedId) && feedId.toLowerCase() !== feedID) refuse(`it is of feed ${feedId}`)
-  const windowOf = (from: string, to: string): Window | undefined => {
+  const windowOf = (from: string, to: string): TwapWindow | undefined => {
     const [start, end] = [times[from], times[to]]
     return typeof start === 'number' && typeof end === 'number'
       ? { from: start, to: end }

@@ -141,7 +141,10 @@ export async function checkProof(
     for (const signer of found) signers.add(signer)
     if (index % REPORTS_AT_ONCE === REPORTS_AT_ONCE - 1) await yieldToOthers(signal)
   }
-  const again = compute(tiling, claim)
+  const again =
+    claim.kind === 'price'
+      ? priceClaim(tiling, claim.at, claim.field)
+      : averageClaim(tiling, claim, claim.field)
   if (JSON.stringify(again) !== JSON.stringify(claim)) refuseValue(claim, again)
   let witnesses = 0
   for (const [index, fullReport] of against.entries()) {
@@ -252,17 +255,6 @@ function checkEnds(
     refuse('ends', `reports must hold ${wantedBefore} that ended before ${from}, not ${before}`)
   if (after !== wantedAfter)
     refuse('ends', `reports must hold ${wantedAfter} that began after ${to}, not ${after}`)
-}
-
-function compute(tiling: Tiling<Evidence>, claim: Proof['claim']): Proof['claim'] {
-  try {
-    return claim.kind === 'price'
-      ? priceClaim(tiling, claim.at, claim.field)
-      : averageClaim(tiling, claim, claim.field)
-  } catch (error) {
-    if (isStreamsError(error, 'VALIDATION')) refuse('malformed', `claim.${error.message}`)
-    throw error
-  }
 }
 
 function refuseValue(claim: Proof['claim'], again: Proof['claim']): never {

@@ -1,5 +1,4 @@
 import { DataStreamsError, type ErrorFacts, isStreamsError } from '../../core/errors.js'
-import type { NoReportError } from '../request/report-at.js'
 
 /** Facts of an error about an HTTP answer or the end of a connection. */
 export interface WireErrorFacts extends ErrorFacts {
@@ -148,8 +147,6 @@ declare module '../../core/errors.js' {
     WS_GAVE_UP: WebSocketError
     /** A proxy could not be reached, or answered with the error status `statusCode`. */
     PROXY: ProxyError
-    /** The service has no report whose window holds the time. */
-    NO_REPORT: NoReportError
     /** The log of a relay can't be reached, is missing or full, or has wrong settings. */
     RELAY_LOG: DataStreamsError
     /** Reports arrived faster than they were taken, and the stream had to end (see `overflow`). */

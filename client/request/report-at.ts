@@ -11,10 +11,11 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { feedResolution, inMilliseconds, parseFeedID } from '../../report/feed-id.js'
+import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { RequestOptions, Rest } from '../rest.js'
 import { STORED_WITHIN } from './history.js'
+import { checkTime } from './requests.js'
 
 /** Options of `getReportAt`. */
 export interface MomentOptions extends RequestOptions {
@@ -82,6 +83,14 @@ export class NoReportError extends DataStreamsError {
   }
 }
 
+/** The code of this error. */
+declare module '../../core/errors.js' {
+  interface ErrorClasses {
+    /** The service has no report whose window holds the time. */
+    NO_REPORT: NoReportError
+  }
+}
+
 /** Milliseconds by which a clock may be wrong before a time counts as one of the future. */
 const CLOCK_TOLERANCE = 5000
 /** Reports are looked for on one short page: the first of them nearly always holds the time. */
@@ -104,11 +113,7 @@ export async function getReportAt<Data>(
 ): Promise<Report<Data>> {
   const feedID = parseFeedID(id)
   const { wait, storedWithin, signal } = readOptions('getReportAt', given, schema)
-  checkNumber('time', time, { min: 0, whole: true })
-  if (feedResolution(feedID) === 's' && time > 0xffff_ffff)
-    throw new ValidationError(
-      `time must be in seconds for feed ${feedID}: ${time} looks like milliseconds`,
-    )
+  checkTime('time', time, [feedID])
   const end = inMilliseconds(feedID, time)
   if (wait === false && end > now() + CLOCK_TOLERANCE)
     throw new ValidationError(

@@ -424,7 +424,7 @@ function bulkOperation(
  * Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a
  * mistake.
  */
-function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
+export function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
   const time = checkNumber(field, value, { min: 0, whole: true })
   const inSeconds = feedIDs.find(id => feedResolution(id) === 's')
   if (inSeconds === undefined || time <= 0xffff_ffff) return

@@ -10,8 +10,8 @@ import { pause, until } from '../../support/waiting.js'
 import { type Scene, scenes } from './scenes.js'
 
 /**
- * Stands in for the service's catalogue until the data engine serves one: a plugin that answers its
- * path. `entry` undefined: the catalogue is down.
+ * Answers for the catalogue, so that each scene has an entry of its own. `entry` undefined: the
+ * catalogue is down.
  */
 function catalogueOf(feedID: string, entry: Scene['entry']): Plugin<never> {
   const feeds = [
