@@ -21,7 +21,7 @@ export interface Entry {
 
 interface Listed {
   readonly entry: Entry
-  /** Who sees the feed: everybody, the holder of the key, or the holder who asks for hidden ones. */
+  /** The requests that list the feed: all, those with a key, or those with a key and `hidden`. */
   readonly seenBy: 'everybody' | 'key' | 'hidden'
 }
 
