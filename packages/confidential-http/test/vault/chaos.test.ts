@@ -15,13 +15,13 @@ interface Outcome {
   readonly reshared: { readonly done: number; readonly named: number }
 }
 
-/** Fewer lies may all have come when others had answered already. */
-const ENOUGH_LIES = 5
 /** Requests in a second. */
 const RATE = 20
 const seconds = Number(process.env.CHAOS_SECONDS ?? 5)
 /** A short run takes place beside other tests, which may leave it no time for all of them. */
 const isShort = process.env.CHAOS_SECONDS === undefined
+/** Fewer lies may all have come when others had answered already: on a busy machine, all of one fault's. */
+const ENOUGH_LIES = isShort ? 40 : 5
 
 test(`holders that are killed, stopped and lie for ${seconds} s cost no request, and liars are named`, async () => {
   const program = join(__dirname, '../support/vault/chaos.mjs')
