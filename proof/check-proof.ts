@@ -15,7 +15,13 @@ import { isRejection, readClaim as readSignedClaim } from '../plugins/verify/rul
 import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
 import { isFeedID, parseFeedID } from '../report/feed-id.js'
 import { isSameBlob } from '../report/full-report.js'
-import { averageClaim, type Evidence, priceClaim, signedPrice } from './create-proof.js'
+import {
+  averageClaim,
+  type Evidence,
+  priceClaim,
+  signedPrice,
+  tileOrRefuse,
+} from './create-proof.js'
 import {
   type AverageClaim,
   MAX_CHARACTERS,
@@ -25,14 +31,7 @@ import {
   ProofError,
   type ProofFailure,
 } from './format.js'
-import {
-  OverlapError,
-  rangeOf,
-  type Tiling,
-  type TimeRange,
-  tile,
-  type WindowEnds,
-} from './windows.js'
+import { rangeOf, type Tiling, type TimeRange, type WindowEnds } from './windows.js'
 
 /** Options of `checkProof`. */
 export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | 'curveLibrary'> {
@@ -52,6 +51,14 @@ export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | '
   readonly signal?: AbortSignal
 }
 
+/** The signed reports between which no report of the proof is. */
+export interface HoleEdges {
+  /** The window of the report before the hole. */
+  readonly before: TimeRange
+  /** The window of the report after the hole. */
+  readonly after: TimeRange
+}
+
 /** What a proof proves, and what it rests on. */
 export interface CheckedProof {
   /** The feed, in lower case. */
@@ -64,6 +71,8 @@ export interface CheckedProof {
   readonly range: TimeRange
   /** The ranges that no report of the proof holds. */
   readonly missing: readonly TimeRange[]
+  /** The windows of the signed reports before and after each range of `missing`. */
+  readonly edges: readonly HoleEdges[]
   /** True if each time of the moment or window is in the window of a report. */
   readonly isComplete: boolean
   /** The number of reports. */
@@ -122,7 +131,7 @@ export async function checkProof(
   )
   checkField(reports, claim.field)
   const range = claim.kind === 'price' ? { from: claim.at, to: claim.at } : rangeOfAverage(claim)
-  const tiling = tileProof(reports, range)
+  const tiling = tileOrRefuse(reports, range)
   if (JSON.stringify(tiling.missing) !== JSON.stringify(missing))
     refuse(
       'tiling',
@@ -160,6 +169,7 @@ export async function checkProof(
     value: claim.value === null ? undefined : BigInt(claim.value),
     range,
     missing,
+    edges: missing.map(hole => edgesOf(hole, reports)),
     isComplete: missing.length === 0,
     reports: reports.length,
     signers: [...signers],
@@ -232,15 +242,6 @@ function checkField([first]: readonly Evidence[], field: string): void {
   }
 }
 
-function tileProof(reports: readonly Evidence[], range: TimeRange): Tiling<Evidence> {
-  try {
-    return tile(reports, range)
-  } catch (error) {
-    if (error instanceof OverlapError) refuse('order', error.message)
-    throw error
-  }
-}
-
 /** Reports that don't touch the range are the neighbours of its missing ends, and nothing else. */
 function checkEnds(
   reports: readonly Evidence[],
@@ -255,6 +256,17 @@ function checkEnds(
     refuse('ends', `reports must hold ${wantedBefore} that ended before ${from}, not ${before}`)
   if (after !== wantedAfter)
     refuse('ends', `reports must hold ${wantedAfter} that began after ${to}, not ${after}`)
+}
+
+/** The reports around a missing range. After `checkEnds`, both are there. */
+function edgesOf({ from, to }: TimeRange, reports: readonly Evidence[]): HoleEdges {
+  const before = reports.findLast(report => report.observationsTimestamp < from) as Evidence
+  const after = reports.find(report => report.validFromTimestamp > to) as Evidence
+  return { before: windowOf(before), after: windowOf(after) }
+}
+
+function windowOf({ validFromTimestamp, observationsTimestamp }: Evidence): TimeRange {
+  return { from: validFromTimestamp, to: observationsTimestamp }
 }
 
 function refuseValue(claim: Proof['claim'], again: Proof['claim']): never {
@@ -370,11 +382,17 @@ function readProof(given: Proof | string): Proof {
 function parse(text: string): unknown {
   if (text.length > MAX_CHARACTERS)
     refuse('too-large', `its text must be at most ${MAX_CHARACTERS} characters`)
+  const bare = (json: string): string => json.replace(/[\s\uFEFF]+/g, '')
+  let value: unknown
+  let isPlain: boolean
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text.replace(/^\uFEFF/, ''))
+    // Of a repeated field the last counts here, and another reader may show the first.
+    isPlain = bare(JSON.stringify(value)) === bare(text)
   } catch {
     return refuse('malformed', 'its text must be JSON')
   }
+  return isPlain ? value : refuse('malformed', 'its text must have each field once, and no escapes')
 }
 
 function readClaim(value: unknown): Proof['claim'] {

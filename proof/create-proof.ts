@@ -1,7 +1,9 @@
 import type { Client } from '../client/client.js'
 import { NoReportError } from '../client/request/report-at.js'
+import { checkTime } from '../client/request/requests.js'
 import { ValidationError } from '../core/errors.js'
 import {
+  checkObject,
   checkSignal,
   checkText,
   number,
@@ -12,10 +14,17 @@ import {
 import { decodeReport } from '../plugins/decoders/versions.js'
 import { parseFeedID } from '../report/feed-id.js'
 import type { Report } from '../report/report.js'
-import { type AverageClaim, MAX_REPORTS, type PriceClaim, type Proof } from './format.js'
+import {
+  type AverageClaim,
+  MAX_REPORTS,
+  type PriceClaim,
+  type Proof,
+  ProofError,
+} from './format.js'
 import { checkEnds, findField, priceOf } from './twap.js'
 import {
   inOrder,
+  OverlapError,
   rangeOf,
   type Tiling,
   type TimeRange,
@@ -71,19 +80,30 @@ export type ProofClient = Pick<Client, 'getReportsBetween' | 'getReportsPage'>
  * or of the average over the window. `checkProof` checks it, without the service.
  *
  * A range that the service never stored stands in the proof as `missing`. The function rejects with
- * NoReportError if a report may still come.
+ * NoReportError if a report may still come, and with ProofError, whose `reason` is `order`, if the
+ * service has reports that contradict each other.
  */
 export async function createProof(
   client: ProofClient,
   options: PriceProofOptions | AverageProofOptions,
 ): Promise<Proof> {
-  if (typeof options === 'object' && options !== null && 'at' in options) {
-    const { feedID, at, field, signal } = readOptions('createProof', options, priceSchema)
+  const all = Object.entries(checkObject('options', options))
+  const given = Object.fromEntries(all.filter(([, value]) => value !== undefined))
+  const isWindow = 'from' in given || 'to' in given
+  if ('at' in given === isWindow)
+    throw new ValidationError('either at, or from and to, must be given')
+  if (!isWindow) {
+    const read = readOptions('createProof', given as unknown as PriceProofOptions, priceSchema)
+    const { feedID, at, field, signal } = read
+    checkTime('at', at, [feedID])
     const range = { from: at, to: at }
     const { reports, tiling } = await collect(client, feedID, range, signal)
     return proofOf(feedID, reports, tiling, priceClaim(tiling, at, findField(feedID, field)))
   }
-  const { feedID, field, signal, ...window } = readOptions('createProof', options, averageSchema)
+  const read = readOptions('createProof', given as unknown as AverageProofOptions, averageSchema)
+  const { feedID, field, signal, ...window } = read
+  checkTime('from', window.from, [feedID])
+  checkTime('to', window.to, [feedID])
   const range = rangeOf(window.from, window.to, window.ends)
   const { reports, tiling } = await collect(client, feedID, range, signal)
   const claim = averageClaim(tiling, window, findField(feedID, field))
@@ -135,6 +155,23 @@ export function averageClaim(
   return { kind: 'average', from, to, ends, field, value, sum: String(sum), duration }
 }
 
+/**
+ * Divides a range among its reports. Throws ProofError, whose message begins with `before`, if two
+ * contradict each other.
+ */
+export function tileOrRefuse<Each extends Evidence>(
+  reports: readonly Each[],
+  range: TimeRange,
+  before = '',
+): Tiling<Each> {
+  try {
+    return tile(reports, range)
+  } catch (error) {
+    if (!(error instanceof OverlapError)) throw error
+    throw new ProofError('order', `${before}${error.message}`, error)
+  }
+}
+
 /** The reports of a range, and the neighbours of a missing start or end. */
 async function collect(
   client: ProofClient,
@@ -154,7 +191,8 @@ async function collect(
   const pending = between.missing?.find(({ cause }) => cause === 'not-yet')
   if (pending !== undefined) throw new NoReportError('not-yet', feedID, pending.to, undefined)
   const reports = [...inOrder(found)]
-  const tiling = tile(reports, range)
+  const contradiction = 'the service has reports that contradict each other: '
+  const tiling = tileOrRefuse(reports, range, contradiction)
   const { missing } = tiling
   if (missing[0]?.from === range.from)
     reports.unshift(await lastBefore(client, feedID, range.from, request))

@@ -1,4 +1,9 @@
-export { type CheckedProof, type CheckProofOptions, checkProof } from './check-proof.js'
+export {
+  type CheckedProof,
+  type CheckProofOptions,
+  checkProof,
+  type HoleEdges,
+} from './check-proof.js'
 export {
   type AverageProofOptions,
   createProof,

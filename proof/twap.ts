@@ -1,5 +1,7 @@
 import { DataStreamsError, ValidationError } from '../core/errors.js'
 import {
+  checkNumber,
+  checkObject,
   checkText,
   kindOf,
   number,
@@ -9,6 +11,7 @@ import {
   readOptions,
   type Schema,
 } from '../core/options.js'
+import { isFeedID } from '../report/feed-id.js'
 import { priceField } from '../report/price-field.js'
 import type { Report } from '../report/report.js'
 import { inOrder, rangeOf, type TimeRange, tile, type WindowEnds, weigh } from './windows.js'
@@ -101,13 +104,15 @@ const schema = {
  * the sum of the durations. The duration of a report is the width of its window, so a report that
  * absorbed a gap counts for the gap, too. The order of the reports does not matter.
  *
+ * The prices are those of `decoded`: the signed bytes are neither verified nor decoded here.
+ *
  * Throws IncompleteError if a range of the window is in no report, and ValidationError if the
  * reports are of several feeds or contradict each other.
  */
 export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): Twap {
   const { from, to, ends, field: wanted } = readOptions('twap', options, schema)
   const range = rangeOf(from, to, ends)
-  const given = inOrder(reports)
+  const given = readReports(reports)
   const [first] = given
   if (first === undefined) throw new ValidationError('reports must hold at least one report')
   const { feedID } = first
@@ -117,11 +122,32 @@ export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): T
       `reports must be of one feed: there are ${feedID} and ${other.feedID}`,
     )
   const field = findField(feedID, wanted)
-  const tiling = tile(given, range)
+  for (const [index, report] of given.entries()) priceOf(report, field, ` of reports[${index}]`)
+  const tiling = tile(inOrder(given), range)
   if (tiling.missing.length > 0) throw new IncompleteError(tiling.missing)
   const { sum, duration, count } = weigh(tiling, ends, report => priceOf(report, field))
   const value = sum / BigInt(duration)
   return { feedID, field, value, sum, duration, reports: count }
+}
+
+/** The reports as a list. Throws a ValidationError that names the first that is none. */
+function readReports(reports: Iterable<AveragedReport>): readonly AveragedReport[] {
+  const isIterable = typeof (reports as Partial<typeof reports>)?.[Symbol.iterator] === 'function'
+  if (!isIterable || typeof reports === 'string')
+    throw new ValidationError(`reports must be a list of reports, not ${kindOf(reports)}`)
+  return Array.from(reports, (report, index) => {
+    const place = `reports[${index}]`
+    const { feedID, fullReport, observationsTimestamp, decoded } = checkObject(place, report)
+    if (!isFeedID(feedID))
+      throw new ValidationError(`${place}.feedID must be 0x and 64 hexadecimal digits`)
+    checkText(`${place}.fullReport`, fullReport)
+    const end = `${place}.observationsTimestamp`
+    const max = checkNumber(end, observationsTimestamp, { min: 0, whole: true })
+    const start = `${place}.validFromTimestamp`
+    checkNumber(start, report.validFromTimestamp, { min: 0, max, whole: true })
+    checkObject(`${place}.decoded`, decoded as object)
+    return report
+  })
 }
 
 /** The field of the price: the given one, or the version's. */
@@ -134,15 +160,19 @@ export function findField(feedID: string, wanted: string | undefined): string {
 /** Exact numbers of every report that are no price. */
 const fees: readonly string[] = ['nativeFee', 'linkFee']
 
-/** The value of a report's field, an exact integer. */
-export function priceOf({ decoded }: Pick<Report, 'decoded'>, field: string): bigint {
+/** The value of a report's field, an exact integer. Errors say with `place` which report it is. */
+export function priceOf({ decoded }: Pick<Report, 'decoded'>, field: string, place = ''): bigint {
   const fields = decoded as Readonly<Record<string, unknown>>
   const value = Object.hasOwn(fields, field) && !fees.includes(field) ? fields[field] : undefined
   if (typeof value === 'bigint') return value
   const names = Object.keys(fields).filter(
     name => typeof fields[name] === 'bigint' && !fees.includes(name),
   )
+  const others =
+    names.length > 0
+      ? `there is ${names.join(', ')}`
+      : 'and there is no bigint, as in a report read from JSON: decode its fullReport'
   throw new ValidationError(
-    `field must name an exact number of the report: ${JSON.stringify(field.slice(0, 40))} is ${kindOf(value)}, there is ${names.join(', ')}`,
+    `field must name an exact number of the report: ${JSON.stringify(field.slice(0, 40))}${place} is ${kindOf(value)}, ${others}`,
   )
 }

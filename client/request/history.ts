@@ -1,6 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
 import {
-  checkNumber,
   checkSignal,
   number,
   optional,
@@ -9,8 +8,10 @@ import {
   withDefault,
 } from '../../core/options.js'
 import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
+import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
-import type { RequestOptions, Rest } from '../rest.js'
+import type { ReportsPage, RequestOptions, Rest } from '../rest.js'
+import { checkTime } from './requests.js'
 
 /** Options of `reports`. */
 export interface HistoryOptions {
@@ -41,24 +42,43 @@ export function iterateHistory<Data>(
   feedID: string,
   options: HistoryOptions,
 ): AsyncGenerator<Report<Data>, void, undefined> {
-  const feed = parseFeedID(feedID)
-  const { from, to, limit, signal } = readOptions('reports', options, schema)
+  const { from, to, ...rest } = readOptions('reports', options, schema)
   if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
-  const request = signal && { signal }
-  return walk()
+  return walk(iteratePages(getReportsPage, feedID, { ...rest, from }))
 
-  async function* walk(): AsyncGenerator<Report<Data>, void, undefined> {
+  async function* walk(
+    pages: AsyncIterable<ReportsPage<Data>>,
+  ): AsyncGenerator<Report<Data>, void, undefined> {
     let newest = from - 1
-    // getReportsPage rejects a page that begins too early, so the start grows with each page.
-    for (let start: number | undefined = from; start !== undefined && start <= to; ) {
-      const page = await getReportsPage(feed, start, limit, request)
+    for await (const page of pages) {
       for (const report of page) {
-        if (signal?.aborted) throw signal.reason
+        if (rest.signal?.aborted) throw rest.signal.reason
         if (report.observationsTimestamp > to) return
         if (report.observationsTimestamp === newest) continue
         newest = report.observationsTimestamp
         yield report
       }
+      if (page.nextStartTime !== undefined && page.nextStartTime > to) return
+    }
+  }
+}
+
+/** Iterates the pages of a feed from a time on. It fetches a page when the loop needs it. */
+function iteratePages<Data>(
+  getReportsPage: Rest<Data>['getReportsPage'],
+  feedID: string,
+  { from, limit, signal }: Omit<HistoryOptions, 'to'>,
+): AsyncGenerator<ReportsPage<Data>, void, undefined> {
+  const feed = parseFeedID(feedID)
+  checkTime('from', from, [feed])
+  const request = signal && { signal }
+  return walk()
+
+  async function* walk(): AsyncGenerator<ReportsPage<Data>, void, undefined> {
+    // getReportsPage rejects a page that begins too early, so the start grows with each page.
+    for (let start: number | undefined = from; start !== undefined; ) {
+      const page: ReportsPage<Data> = await getReportsPage(feed, start, limit, request)
+      yield page
       start = page.nextStartTime
     }
   }
@@ -69,6 +89,14 @@ export function iterateHistory<Data>(
  * does not have may still come.
  */
 export const STORED_WITHIN = 10_000
+
+/** A page of an interval has at least so many reports, as many as the service chooses by itself. */
+const SHORT_PAGE = 10
+/**
+ * A page of an interval has at most so many reports. The service documents no bound, and continuity
+ * asks for as many.
+ */
+const LONG_PAGE = 100
 
 /** A range of time that no report holds, in the feed's unit. It includes both ends. */
 export interface MissingRange {
@@ -97,13 +125,15 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
     options: RequestOptions | undefined,
   ) {
     const feedID = parseFeedID(id)
-    checkNumber('to', to, whole)
-    // It checks the other arguments, too.
-    const walk = (): AsyncGenerator<Report<Data>, void, undefined> =>
-      iterateHistory(getReportsPage, feedID, { ...options, from })
-    walk()
+    checkTime('from', from, [feedID])
+    checkTime('to', to, [feedID])
     if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
-    this.#reports = () => this.#walk(walk(), from, to, time => now() - inMilliseconds(feedID, time))
+    const { signal } = readOptions('getReportsBetween', options, { signal: checkSignal })
+    const limit = Math.min(Math.max(SHORT_PAGE, to - from + 1), LONG_PAGE)
+    const walk = (): AsyncGenerator<ReportsPage<Data>, void, undefined> =>
+      iteratePages(getReportsPage, feedID, { from, limit, ...(signal && { signal }) })
+    this.#reports = () =>
+      this.#walk(walk(), from, to, time => now() - inMilliseconds(feedID, time), signal)
   }
 
   /** The ranges that no report holds; undefined until the loop has ended by itself. */
@@ -117,10 +147,11 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
   }
 
   async *#walk(
-    history: AsyncGenerator<Report<Data>, void, undefined>,
+    pages: AsyncIterable<ReportsPage<Data>>,
     from: number,
     to: number,
     ageOf: (time: number) => number,
+    signal: AbortSignal | undefined,
   ): AsyncGenerator<Report<Data>, void, undefined> {
     this.#missing = undefined
     const missing: MissingRange[] = []
@@ -128,14 +159,21 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
       if (start <= end) missing.push({ from: start, to: end, cause })
     }
     let next = from
-    for await (const report of history) {
-      const { validFromTimestamp, observationsTimestamp } = report
-      // A report of the hole may end as late as the hole, and is stored after its end.
-      const isOld = ageOf(validFromTimestamp - 1) >= STORED_WITHIN
-      add(next, Math.min(validFromTimestamp - 1, to), isOld ? 'upstream' : 'not-yet')
-      next = Math.max(next, observationsTimestamp + 1)
-      if (validFromTimestamp <= to) yield report
-      if (observationsTimestamp >= to) break
+    let last: Report<Data> | undefined
+    for await (const page of pages) {
+      // A page is read to its end: reports that contradict each other are all given.
+      for (const report of page) {
+        if (signal?.aborted) throw signal.reason
+        const { validFromTimestamp, observationsTimestamp } = report
+        if (last !== undefined && isSameBlob(last.fullReport, report.fullReport)) continue
+        last = report
+        // A report of the hole may end as late as the hole, and is stored after its end.
+        const isOld = ageOf(validFromTimestamp - 1) >= STORED_WITHIN
+        add(next, Math.min(validFromTimestamp - 1, to), isOld ? 'upstream' : 'not-yet')
+        next = Math.max(next, observationsTimestamp + 1)
+        if (validFromTimestamp <= to) yield report
+      }
+      if (next > to) break
     }
     add(next, to, 'not-yet')
     this.#missing = missing

@@ -180,6 +180,12 @@ describe('proofs', () => {
     const checked = await check(proof)
     expect(checked).toMatchObject({ isComplete: false, value: undefined, reports: 2 })
     expect(checked.unproved.join(' ')).toMatch(/refutes the proof/)
+    const windowsOf = (fullReport: string) => {
+      const { from, to } = readByEthers(fullReport)
+      return { from, to }
+    }
+    const [before, after] = proof.reports.map(windowsOf)
+    expect(checked.edges).toEqual([{ before, after }])
     const witness = sampleReport({
       feedID: feeds[0],
       validFromTimestamp: hole.from,
@@ -263,6 +269,8 @@ describe('proofs', () => {
     const { claim } = proof
     const malformed: readonly (readonly [unknown, RegExp])[] = [
       ['{', /its text must be JSON/],
+      [JSON.stringify(proof).replace('{', '{"version":1,'), /must have each field once/],
+      [JSON.stringify(proof).replace('"at"', '"\\u0061t"'), /and no escapes/],
       [null, /proof must be an object, not null/],
       [{ ...proof, format: 'other' }, /format must be sluice-proof/],
       [{ ...proof, version: 2 }, /version must be 1/],
@@ -280,10 +288,42 @@ describe('proofs', () => {
       await expect(check(given as Proof)).rejects.toThrow(message)
       expect(await reasonOf(given)).toBe('malformed')
     }
+    // Editors add a byte order mark, and break lines.
+    expect((await check(`\uFEFF${JSON.stringify(proof, null, 2)}\n`)).claim).toEqual(claim)
     expect(await reasonOf({ ...proof, reports: Array(10_001).fill('0x') })).toBe('too-large')
     expect(await reasonOf(' '.repeat(33_554_433))).toBe('too-large')
     const big = 'f'.repeat(5_000_000)
     expect(await reasonOf({ ...proof, reports: Array(7).fill(big) })).toBe('too-large')
+  })
+
+  test('are not made of reports that contradict each other', async () => {
+    const feedID = feeds[0]
+    const signed = (from: number, to: number, price: bigint) =>
+      sampleReport({
+        feedID,
+        validFromTimestamp: from,
+        observationsTimestamp: to,
+        values: [price, price, price],
+        signed: true,
+      })
+    const at = 1_700_000_000
+    const history = historyOf(feedID)
+    for (const other of [signed(at, at, 2n), signed(at - 1, at + 1, 1n)]) {
+      const reports = [signed(at, at, 1n), other]
+      const windows = reports.map(report => ({
+        from: at,
+        to: report.observationsTimestamp,
+        price: 0n,
+        report,
+        storedAt: 0,
+      }))
+      const client = clientOf({ ...history, windows }, msOf(history, at) + 60_000)
+      await expect(createProof(client, { feedID, at })).rejects.toMatchObject({
+        reason: 'order',
+        message: expect.stringContaining('the service has reports that contradict each other'),
+      })
+      await client.close()
+    }
   })
 
   test('are made for no future, no empty window, and no unknown field', async () => {
@@ -298,6 +338,11 @@ describe('proofs', () => {
       [{ feedID, from, to, ends: { open: 'both' } }, /^ends.open must be 'from' or 'to'/],
       [{ feedID, at: from, field: 'pryce' }, /^field must name an exact number.*there is .*price/],
       [{ feedID, at: 1.5 }, /^at must be a whole number/],
+      [{ feedID, at: from * 1000 }, /^at must be in seconds/],
+      [{ feedID, from, to: to * 1000, ends }, /^to must be in seconds/],
+      [{ feedID, at: undefined }, /^either at, or from and to, must be given/],
+      [{ feedID, at: from, from, to, ends }, /^either at, or from and to, must be given/],
+      [{ feedID, at: undefined, from, to, ends: 1 }, /^ends takes an object/],
       [{ feedID: 'ETH/USD', at: 1 }, /^feedID must be 0x/],
     ]
     for (const [options, message] of cases)

@@ -138,6 +138,29 @@ describe('averages', () => {
     ]
     for (const [given, change, message] of cases)
       expect(() => twap(given, { ...window, ...change })).toThrow(message)
+    const [first] = reports as [Report<DecodedReport>]
+    const copy = { ...first.toJSON(), decoded: first.decoded }
+    const nan = { ...copy, decoded: { ...copy.decoded, price: Number.NaN } }
+    const noReports: readonly (readonly [unknown, RegExp])[] = [
+      [undefined, /^reports must be a list of reports, not undefined/],
+      [{}, /^reports must be a list of reports, not object/],
+      ['[]', /^reports must be a list of reports, not string/],
+      [[null], /^reports\[0\] must be an object, not null/],
+      [[first, {}], /^reports\[1\].feedID must be 0x and 64 hexadecimal digits/],
+      [[{ ...copy, fullReport: undefined }], /^reports\[0\].fullReport is required/],
+      [
+        [{ ...copy, validFromTimestamp: FIRST + 1 }],
+        /^reports\[0\].validFromTimestamp must be at m/,
+      ],
+      [[{ ...copy, decoded: undefined }], /^reports\[0\].decoded must be an object/],
+      [[first, nan], /^field must name an exact number.*"price" of reports\[1\] is number/],
+      [
+        JSON.parse(JSON.stringify([first])),
+        /is string, and there is no bigint, as in a report read/,
+      ],
+    ]
+    for (const [given, message] of noReports)
+      expect(() => twap(given as Report[], window)).toThrow(message)
     const hole = (): unknown => twap(reports, { ...window, to: FIRST + 7 })
     expect(hole).toThrow(IncompleteError)
     expect(hole).toThrow(/none holds 1700000003–1700000004$/)
