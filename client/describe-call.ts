@@ -16,9 +16,17 @@ export function connectionFacts({
     : { host, origin: `${base}#${originID}`, originID }
 }
 
-/** Describes a call in one line without a secret: `GET /api/v1/feeds`. */
-export function describeCall(call: { readonly method: string; readonly url: string }): string {
+/**
+ * Describes a call in one line without a secret: `GET /api/v1/feeds`. The query of a user's own
+ * request may hold one, so it is left out.
+ */
+export function describeCall(call: {
+  readonly method: string
+  readonly url: string
+  readonly operation?: string
+}): string {
   const { pathname, search } = new URL(call.url)
-  const target = `${pathname}${search}`
+  const isOwn = call.operation === 'request' && search !== ''
+  const target = `${pathname}${isOwn ? '?…' : search}`
   return `${call.method} ${target.length > 160 ? `${target.slice(0, 157)}…` : target}`
 }

@@ -35,6 +35,8 @@ const text: Rule<CatalogueText | undefined> = optional((field, value) => {
   for (const each of texts as readonly unknown[]) {
     if (typeof each !== 'string' || each.trim() === '')
       throw new ValidationError(`${field} must have no empty text and nothing but texts`)
+    if (/\p{Surrogate}/u.test(each))
+      throw new ValidationError(`${field} must have no half of a surrogate pair: it is no text`)
     // The service separates the texts of a list by commas.
     if (each.includes(','))
       throw new ValidationError(`${field} must be a list of texts, and no text with a comma`)
@@ -56,7 +58,9 @@ function checkDay(field: string, value: unknown): string {
   if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\d$/.test(value))
     throw new ValidationError(`${field} must be a Date or a day as YYYY-MM-DD, not ${shown}`)
   const date = new Date(`${value}T00:00:00Z`)
-  if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== value)
+  // The calendar has no year 0.
+  const isDay = !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === value
+  if (!isDay || value < '0001')
     throw new ValidationError(`${field} must be a day of the calendar: ${value} is none`)
   return value
 }

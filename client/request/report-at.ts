@@ -2,9 +2,9 @@ import { sleep } from '../../core/async.js'
 import { DataStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import {
-  checkBoolean,
   checkNumber,
   checkSignal,
+  kindOf,
   MAX_TIMER,
   number,
   readOptions,
@@ -32,11 +32,13 @@ export interface MomentOptions extends RequestOptions {
 }
 
 const schema = {
-  wait: withDefault<boolean | number>(false, (field, value) =>
-    typeof value === 'number'
-      ? checkNumber(field, value, { min: 0, max: MAX_TIMER })
-      : checkBoolean(field, value),
-  ),
+  wait: withDefault<boolean | number>(false, (field, value) => {
+    if (typeof value === 'boolean') return value
+    if (typeof value === 'number') return checkNumber(field, value, { min: 0, max: MAX_TIMER })
+    throw new ValidationError(
+      `${field} must be true, false or a number of milliseconds, not ${kindOf(value)}`,
+    )
+  }),
   storedWithin: withDefault(STORED_WITHIN, number({ min: 0, max: MAX_TIMER })),
   signal: checkSignal,
 } satisfies Schema<MomentOptions>

@@ -2,7 +2,7 @@ import { abortable } from '../../core/async.js'
 import { DataStreamsError, pluginError, ValidationError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
-import { checkNumber, checkOptions, checkSignal, checkText } from '../../core/options.js'
+import { checkNumber, checkOptions, checkSignal, checkText, oneOf } from '../../core/options.js'
 import type { Services } from '../../core/scope.js'
 import { VERSION } from '../../core/version.js'
 import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
@@ -232,16 +232,17 @@ export class Requests<Data> implements Rest<Data> {
   async send(method: string, path: string, given?: SendRequestOptions): Promise<RequestReply> {
     const { body, ...options } = checkOptions('request', given, { body: true, signal: true })
     const signal = checkSignal('signal', options.signal)
-    // The credentials are for this service alone, so the path can't name another host.
-    if (!checkText('path', path).startsWith('/'))
-      throw new ValidationError('path must begin with /: it belongs to the service of the client')
+    checkMethod('method', method)
+    const url = this.#context.endpoint + checkPath('path', path)
     if (body !== undefined && typeof body !== 'string')
       throw new ValidationError(`body must be a string, not ${typeof body}`)
+    if (body !== undefined && (method === 'GET' || method === 'HEAD'))
+      throw new ValidationError(`body must not be given with the method ${method}`)
     const headers = new Headers({ accept: 'application/json' })
     if (body !== undefined) headers.set('content-type', 'application/json')
     const life = createLifetime(this.#context.life, signal)
     try {
-      return await this.request(checkText('method', method), this.#context.endpoint + path, {
+      return await this.request(method, url, {
         operation: 'request',
         headers,
         ...(body === undefined ? {} : { body }),
@@ -390,6 +391,23 @@ function pluginsTooSlow(timeout: number): APIError {
     `the service has answered, and the plugins of the stack were not done with the answer within ${timeout} ms`,
     { code: 'API_TIMEOUT' },
   )
+}
+
+/** The methods that `fetch` sends. It would change the case of some, and refuse others. */
+const checkMethod = oneOf('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS')
+
+/** A path with its query, exactly as it is sent: signatures cover it. */
+function checkPath(field: string, value: unknown): string {
+  const path = checkText(field, value)
+  // The credentials are for this service alone, so the path can't name another host.
+  if (!path.startsWith('/'))
+    throw new ValidationError(`${field} must begin with /: it belongs to the service of the client`)
+  const { pathname, search } = new URL(`http://host${path}`)
+  if (pathname + search !== path)
+    throw new ValidationError(
+      `${field} must be percent-encoded, as it is sent: without spaces, line breaks, # and ..`,
+    )
+  return path
 }
 
 async function passUpOne<Data>(answer: Answer, passUp: PassUp<Data>): Promise<Report<Data>> {

@@ -224,6 +224,8 @@ describe.each([
     [{ hidden: 'yes' }, /hidden must be true or false/],
     [{ baseAsset: [] }, /baseAsset must be a text or a list of at least one text/],
     [{ baseAsset: 'ETH,BTC' }, /baseAsset must be a list of texts/],
+    [{ baseAsset: 'ETH\ud800' }, /baseAsset must have no half of a surrogate pair/],
+    [{ createdAfter: '0000-01-01' }, /createdAfter must be a day of the calendar/],
   ])('refuses %j before it asks', async (filters, message) => {
     const failure = await failureOf(open().discover(filters))
     expect(isStreamsError(failure, 'VALIDATION')).toBe(true)
@@ -237,6 +239,25 @@ describe.each([
       expect(failure).toMatchObject({ statusCode: 400, isRetryable: false })
       expect(String(failure)).toMatch(/malformed|cannot parse/)
     }
+  })
+
+  test.each<[string, string, object, RegExp]>([
+    ['get', '/', {}, /^method must be 'GET', .* or 'OPTIONS', not 'get'/],
+    ['GET', 'api', {}, /^path must begin with \//],
+    ['GET', '/a\r\nb', {}, /^path must be percent-encoded/],
+    ['GET', '/a b', {}, /^path must be percent-encoded/],
+    ['GET', '/a/../b#c', {}, /^path must be percent-encoded/],
+    ['GET', '/', { body: '{}' }, /^body must not be given with the method GET/],
+  ])('refuses the request %s %j %j before it is sent', async (method, path, options, message) => {
+    const failure = await failureOf(open().request(method, path, options))
+    expect(failure).toMatchObject({ code: 'VALIDATION', message: expect.stringMatching(message) })
+  })
+
+  test('the error of an own request does not repeat its query', async () => {
+    const path = '/api/v1/discovery?created_after=2026-2-1&token=very-secret'
+    const { message } = await failureOf(open().request('GET', path))
+    expect(message).toMatch(/^GET \/api\/v1\/discovery\?… answered 400/)
+    expect(message).not.toContain('very-secret')
   })
 
   test('asks once in five minutes for the same filters, and at once with refresh', async () => {

@@ -120,7 +120,12 @@ describe('the price at a moment', () => {
     await refused(client.getReportAt(seconds, history.end + 60), /^time must not be in the future/)
     await refused(client.getReportAt(seconds, 1.5), /^time must be a whole number/)
     await refused(client.getReportAt('0x03', 1), /^feedID must be 0x/)
-    await refused(client.getReportAt(seconds, 1, { wait: 'yes' as never }), /^wait must be/)
+    await refused(
+      client.getReportAt(seconds, 1, { wait: '5' as never }),
+      /^wait must be true, false or a number of milliseconds, not string/,
+    )
+    expect(() => client.getReportsBetween(seconds, 1, 1e12)).toThrow(/^to must be in seconds/)
+    expect(() => client.getReportsBetween(seconds, 1e12, 1e12)).toThrow(/^from must be in seconds/)
     await refused(client.getReportAt(seconds, 1, { weit: true } as never), /did you mean 'wait'/)
   })
 })
