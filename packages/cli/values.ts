@@ -39,7 +39,7 @@ export type OutputFormat =
 
 /** The help text of a value of the kind `past`. */
 export const timeText =
-  'a date such as 2027-01-31T12:00Z, a Unix time, or how long ago: 90s, 15m, 2h, 1d'
+  'a date such as 2027-01-31T12:00Z (UTC without a zone), a Unix time, or how long ago: 90s, 15m, 2h, 1d'
 
 /**
  * The functions that read the values of options and arguments, by kind. They throw if a value is
@@ -94,7 +94,8 @@ const readers = {
   /** A time in the past, as Unix milliseconds: a date, a Unix time, or how long ago. */
   past: (text: string): number => {
     const span = spanOf(text)
-    if (span !== undefined) return Date.now() - span
+    // Nobody means the milliseconds of now.
+    if (span !== undefined) return 1000 * Math.floor((Date.now() - span) / 1000)
     if (/^\d{1,16}$/.test(text)) return Number(text) * (Number(text) < FIRST_MS ? 1000 : 1)
     return dateOf(text, timeText)
   },
@@ -103,6 +104,13 @@ const readers = {
     const span = spanOf(text)
     if (span !== undefined) return Date.now() + span
     return dateOf(text, 'a date such as 2027-01-31, or a time such as 90d')
+  },
+  /** A day, as `YYYY-MM-DD`. */
+  day: (text: string): string => {
+    const rule = 'a day such as 2027-01-31'
+    if (text.length !== 10) throw new InvalidArgumentError(`must be ${rule}`)
+    dateOf(text, rule)
+    return text
   },
   /** A port, or a host and a port. The default host is loopback. */
   place: (text: string): HostAndPort => {
@@ -145,6 +153,7 @@ export type ValueOfKind<Name extends Kind> = Name extends keyof typeof readers
 /** The words for values in the help, by their kind. */
 const words: Readonly<Partial<Record<Kind, string>>> = {
   count: 'n',
+  day: 'date',
   future: 'when',
   lifetime: 'time',
   logName: 'name',
@@ -178,9 +187,14 @@ function spanOf(text: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNITS[unit] as number)
 }
 
+/** A day, and perhaps a time of it, which is in UTC unless it has a zone. */
+const DATE =
+  /^(?!0000)(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/i
+
 function dateOf(text: string, rule: string): number {
-  const [date, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})/.exec(text) ?? []
-  const time = date === undefined ? Number.NaN : Date.parse(text)
+  const [date, year, month, day, clock = '00:00', zone = 'Z'] = DATE.exec(text) ?? []
+  const time =
+    date === undefined ? Number.NaN : Date.parse(`${year}-${month}-${day}T${clock}${zone}`)
   // Without this, the 30th of February would be the 2nd of March.
   const last = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()
   if (Number(day) > last)
@@ -199,6 +213,15 @@ export function checkPast(option: string, ms: number | undefined): void {
 /** Converts Unix milliseconds to the unit of a feed, rounded down. */
 export function feedTime(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
+}
+
+/** The time of an option in the unit of a feed. Throws if the feed has none between two seconds. */
+export function givenTime(option: string, feedID: string, ms: number): number {
+  if (feedResolution(feedID) === 's' && ms % 1000 !== 0)
+    throw new ValidationError(
+      `${option} must be a whole second: the times of feed ${feedID} are in seconds`,
+    )
+  return feedTime(feedID, ms)
 }
 
 /** Converts a time of a feed to Unix milliseconds. */

@@ -18,12 +18,12 @@ const filterOptions = {
   status: { is: 'list', value: 'status', help: 'live or testing (default: both)' },
   hidden: { help: 'also list the hidden feeds that the credentials may read' },
   retiring: { help: 'list feeds that the service is going to retire' },
-  createdAfter: { value: 'date', help: 'created after this day, as 2027-01-31' },
-  createdBefore: { value: 'date', help: 'created before this day' },
-  retiresAfter: { value: 'date', help: 'going to retire after this day', excludes: ['retiring'] },
-  retiresBefore: { value: 'date', help: 'going to retire before this day' },
-  decommissionedAfter: { value: 'date', help: 'retired after this day' },
-  decommissionedBefore: { value: 'date', help: 'retired before this day' },
+  createdAfter: { is: 'day', help: 'created after this day, as 2027-01-31' },
+  createdBefore: { is: 'day', help: 'created before this day' },
+  retiresAfter: { is: 'day', help: 'going to retire after this day', excludes: ['retiring'] },
+  retiresBefore: { is: 'day', help: 'going to retire before this day' },
+  decommissionedAfter: { is: 'day', help: 'retired after this day' },
+  decommissionedBefore: { is: 'day', help: 'retired before this day' },
 } as const
 
 const outputOptions = {
@@ -65,8 +65,14 @@ export const addFeedsCommand: AddCommand = defineCommand({
       const isFresh = options.refresh === true
       const found = await service.kept.discover(client, { ...filters, signal }, isFresh)
       feeds = found.feeds
-      if (found.isStale)
-        warn(io, `the service does not answer: this is its answer of ${ago(found.fetchedAt)} ago`)
+      const { isKept, isStale, fetchedAt } = found
+      if (isStale)
+        warn(io, `the service does not answer: this is its answer of ${ago(fetchedAt)} ago`)
+      else if (isKept)
+        warn(
+          io,
+          `this is the service's answer of ${ago(fetchedAt)} ago, which is kept for five minutes, so it was not asked: --refresh asks`,
+        )
     } catch (thrown) {
       if (!isStreamsError(thrown, 'API_STATUS') || thrown.statusCode !== 404) throw thrown
       feeds = await listInstead(client, filters, signal, io)
@@ -114,6 +120,8 @@ async function listInstead(
 }
 
 function ago(time: number): string {
+  const seconds = Math.round((Date.now() - time) / 1000)
+  if (seconds < 120) return count(seconds, 'second')
   const minutes = Math.round((Date.now() - time) / 60_000)
   if (minutes < 120) return count(minutes, 'minute')
   const hours = Math.round(minutes / 60)

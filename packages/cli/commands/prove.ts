@@ -1,25 +1,27 @@
-import { createReadStream, writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import {
   type CheckedProof,
   type CheckProofOptions,
   checkProof,
   createProof,
+  type HoleEdges,
   type Proof,
   type ProofError,
+  type TimeRange,
   type WindowEnds,
 } from 'sluice/proof'
 import { formatPrice } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { factsOf, feedText, findOneFeed } from '../input/feeds.js'
-import { fileError } from '../input/files.js'
+import { fileError, readSome, readStdin } from '../input/files.js'
 import { readReports } from '../input/reports.js'
 import { print, warn } from '../io.js'
 import { count, dateRange, dateTime, feedLabel } from '../output/feeds.js'
 import { requestLogging } from '../output/log.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { findSigners, signerOptions } from '../service/signers.js'
-import { feedTime, timeText } from '../values.js'
+import { givenTime, timeText } from '../values.js'
 
 /** Adds `prove`. */
 export const addProveCommand: AddCommand = defineCommand({
@@ -46,7 +48,8 @@ export const addProveCommand: AddCommand = defineCommand({
     out: { is: 'file', help: 'write the proof into a file; it must not exist' },
     ...serviceOptions,
   },
-  after: 'The proof is JSON. sluice check checks it, and needs no service.',
+  after:
+    'The proof is JSON. Its signatures are not checked here: sluice check checks it, and needs no service.',
   examples: [
     'sluice prove ETH/USD --at 2027-01-31T12:00Z --out proof.json',
     'sluice prove ETH/USD --from 2027-01-31T12:00Z --to 2027-01-31T12:01Z --open from --straddling clip',
@@ -72,11 +75,11 @@ export const addProveCommand: AddCommand = defineCommand({
     const proof = await createProof(
       client,
       at !== undefined
-        ? { ...facts, at: feedTime(feedID, at) }
+        ? { ...facts, at: givenTime('--at', feedID, at) }
         : {
             ...facts,
-            from: feedTime(feedID, from as number),
-            to: feedTime(feedID, to as number),
+            from: givenTime('--from', feedID, from as number),
+            to: givenTime('--to', feedID, to as number),
             ends: { open, straddling } as WindowEnds,
           },
     )
@@ -85,14 +88,20 @@ export const addProveCommand: AddCommand = defineCommand({
     if (out === undefined) await print(io, text)
     else {
       try {
-        writeFileSync(out, text, { flag: 'wx' })
+        // A device or a pipe is written to. A file that exists is left alone.
+        const found = statSync(out, { throwIfNoEntry: false })
+        writeFileSync(out, text, { flag: found?.isFile() === false ? 'w' : 'wx' })
       } catch (cause) {
         throw fileError('--out', out, cause, 'written to')
       }
     }
     const holes = proof.missing.length > 0 ? `, with ${count(proof.missing.length, 'hole')}` : ''
     const where = out === undefined ? '' : ` in ${out}`
-    warn(io, `${claimText(proof)}: ${count(proof.reports.length, 'report')}${holes}${where}`)
+    const reports = `${count(proof.reports.length, 'report')}${holes}`
+    warn(
+      io,
+      `${claimText(proof)}: ${reports}${where}; signatures are unchecked: sluice check checks`,
+    )
   },
 })
 
@@ -118,14 +127,20 @@ export const addCheckCommand: AddCommand = defineCommand({
   async run(options, io, args) {
     const signers = await findSigners(options)
     if (signers === undefined) throw new ValidationError('--signers or --onchain must be given')
-    const text = await readAll(args.proof === '-' ? io.stdin : openFile(args.proof))
+    const bytes =
+      args.proof === '-'
+        ? await readStdin(io, 'the proof is read', MAX_BYTES)
+        : await readSome('the proof', args.proof, MAX_BYTES, io.signal)
+    const magic = bytes.subarray(0, 4).toString('hex')
+    if (magic.startsWith('1f8b') || magic === '28b52ffd')
+      throw new ValidationError('the proof must be JSON, not compressed: decompress it first')
     const against: string[] = []
     if (options.against !== undefined)
       for await (const { fullReport } of readReports(options.against, io)) against.push(fullReport)
     try {
       const { complete = false } = options
       const rules: CheckProofOptions = { signers, against, complete, signal: io.signal }
-      const checked = await checkProof(text, rules)
+      const checked = await checkProof(bytes.toString(), rules)
       await print(io, options.json ? `${asJSON(checked)}\n` : describe(checked))
     } catch (thrown) {
       // Nothing is known of the proof: the signers can't be asked for.
@@ -144,28 +159,6 @@ export const addCheckCommand: AddCommand = defineCommand({
 
 /** No proof is longer than this number of bytes. */
 const MAX_BYTES = 33_554_432
-
-/** Reads a file piece by piece, so that one without an end is refused. */
-async function* openFile(path: string): AsyncGenerator<Uint8Array> {
-  try {
-    for await (const chunk of createReadStream(path)) yield chunk as Uint8Array
-  } catch (cause) {
-    throw fileError('the proof', path, cause)
-  }
-}
-
-async function readAll(stdin: AsyncIterable<Uint8Array | string>): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of stdin) {
-    const bytes = Buffer.from(chunk as Uint8Array)
-    length += bytes.length
-    if (length > MAX_BYTES)
-      throw new ValidationError(`the proof must have at most ${MAX_BYTES} bytes`)
-    chunks.push(bytes)
-  }
-  return Buffer.concat(chunks).toString()
-}
 
 function asJSON({ value, ...checked }: CheckedProof): string {
   return JSON.stringify({
@@ -187,13 +180,20 @@ function claimText({ feedID, claim }: Pick<Proof, 'feedID' | 'claim'>): string {
 }
 
 function describe(checked: CheckedProof): string {
-  const { feedID, claim, missing, isComplete, reports, signers } = checked
+  const { feedID, claim, missing, edges, isComplete, reports, signers } = checked
+  const windowText = ({ from, to }: TimeRange): string => dateRange(feedID, from, to)
   const lines = [
     `${isComplete ? 'the proof holds' : 'the proof holds, with holes'}: ${claimText({ feedID, claim })}`,
     `feed        ${feedLabel(feedID)}`,
     `value       ${claim.value ?? 'none'}`,
     `reports     ${reports}, signed by ${signers.length}`,
-    ...missing.map(({ from, to }) => `missing     ${dateRange(feedID, from, to)}`),
+    ...missing.flatMap((hole, index) => {
+      const { before, after } = edges[index] as HoleEdges
+      return [
+        `missing     ${windowText(hole)}`,
+        `between     the report of ${windowText(before)}, and that of ${windowText(after)}`,
+      ]
+    }),
     ...checked.proved.map(each => `proved      ${each}`),
     ...checked.assumed.map(each => `assumed     ${each}`),
     ...checked.unproved.map(each => `not proved  ${each}`),

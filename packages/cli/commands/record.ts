@@ -11,7 +11,7 @@ import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
-import { checkPast, feedTime, timeText } from '../values.js'
+import { checkPast, givenTime, timeText } from '../values.js'
 
 /** Adds `record`. */
 export const addRecordCommand: AddCommand = defineCommand({
@@ -82,7 +82,7 @@ export const addRecordCommand: AddCommand = defineCommand({
     try {
       const known = await recording.readKnown(io)
       if (from !== undefined) {
-        const starts = feedIDs.map(feedID => [feedID, feedTime(feedID, from) - 1])
+        const starts = feedIDs.map(feedID => [feedID, givenTime('--from', feedID, from) - 1])
         await recording.saveCursors({ ...Object.fromEntries(starts), ...recording.cursors })
       }
       const recorder = new Recorder(

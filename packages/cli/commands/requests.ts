@@ -8,7 +8,7 @@ import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { Deadline, timeoutOptions } from '../service/deadline.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
-import { checkPast, feedTime, timeText } from '../values.js'
+import { checkPast, feedTime, givenTime, timeText } from '../values.js'
 
 function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadline {
   return new Deadline(timeout, 'the service has not answered', io.signal)
@@ -56,7 +56,7 @@ export const addPageCommand: AddCommand = defineCommand({
     await using client = connect(service, requestLogging(io))
     const feed = await findOneFeed(args.feed, client, service, { signal })
     const format = createFormat(options, [feed])
-    const from = feedTime(feed.feedID, options.from)
+    const from = givenTime('--from', feed.feedID, options.from)
     const reports = await client.getReportsPage(feed.feedID, from, options.limit, { signal })
     await print(io, format.head)
     for (const report of reports) await print(io, `${format.line(report)}\n`)
@@ -97,7 +97,7 @@ export const addBulkCommand: AddCommand = defineCommand({
     const feeds = await findFeeds(args.feeds, client, service, { signal })
     const format = createFormat(options, feeds)
     await print(io, format.head)
-    for (const [time, group] of byTime(feeds, options.at ?? Date.now() - PUBLISHED_AFTER)) {
+    for (const [time, group] of byTime(feeds, options.at)) {
       const feedIDs = group.map(({ feedID }) => feedID)
       const reports = await client.getReportsBulk(feedIDs, time, { signal })
       for (const report of reports) await print(io, `${format.line(report)}\n`)
@@ -114,10 +114,15 @@ export const addBulkCommand: AddCommand = defineCommand({
  * Groups feeds by their unit of time, because a request has one time, in seconds or in
  * milliseconds.
  */
-function byTime(feeds: readonly Feed[], ms: number): ReadonlyMap<number, readonly Feed[]> {
+function byTime(
+  feeds: readonly Feed[],
+  at: number | undefined,
+): ReadonlyMap<number, readonly Feed[]> {
+  const recent = Date.now() - PUBLISHED_AFTER
   const groups = new Map<number, Feed[]>()
   for (const feed of feeds) {
-    const time = feedTime(feed.feedID, ms)
+    const { feedID } = feed
+    const time = at === undefined ? feedTime(feedID, recent) : givenTime('--at', feedID, at)
     groups.set(time, [...(groups.get(time) ?? []), feed])
   }
   return groups

@@ -26,6 +26,29 @@ export function readFile(what: string, path: string): Buffer {
   }
 }
 
+/** Reads a file of at most `maxBytes` bytes piece by piece, so that one without an end is refused. */
+export async function readSome(
+  what: string,
+  path: string,
+  maxBytes: number,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of createReadStream(path, { ...(signal && { signal }) })) {
+      chunks.push(chunk as Uint8Array)
+      size += (chunk as Uint8Array).byteLength
+      if (size > maxBytes) break
+    }
+  } catch (cause) {
+    throw fileError(what, path, cause)
+  }
+  if (size > maxBytes)
+    throw new ValidationError(`${what} ${path} must have at most ${maxBytes} bytes`)
+  return Buffer.concat(chunks)
+}
+
 /** Parses JSON that an option or an argument gave. */
 export function parseJSON(what: string, text: string): unknown {
   try {

@@ -14,6 +14,8 @@ export interface KeptAnswer {
   readonly feeds: readonly CatalogueFeed[]
   /** When the service answered, in Unix milliseconds. */
   readonly fetchedAt: number
+  /** True if the answer is from the user's files. */
+  readonly isKept: boolean
   /** True if the service did not answer, so that this older answer stands in. */
   readonly isStale: boolean
 }
@@ -54,9 +56,9 @@ export class KeptCatalogue {
     if (kept !== undefined && !isFresh && age >= 0 && age < KEPT_FOR) return kept
     try {
       const feeds = await client.discover(filters)
-      const answer = { feeds: [...feeds], fetchedAt: feeds.fetchedAt.getTime(), isStale: false }
+      const answer = { feeds: [...feeds], fetchedAt: feeds.fetchedAt.getTime() }
       await this.#write(asked, answer)
-      return answer
+      return { ...answer, isKept: false, isStale: false }
     } catch (thrown) {
       const isAway = isStreamsError(thrown) && thrown.isRetryable
       if (kept === undefined || !isAway || filters.signal?.aborted) throw thrown
@@ -72,7 +74,7 @@ export class KeptCatalogue {
       const text = await readTextFile(path, MAX_BYTES, rule => new ValidationError(rule))
       const { feeds, fetchedAt } = JSON.parse(text) as KeptAnswer
       if (!Number.isFinite(fetchedAt)) return undefined
-      return { feeds: feeds.flatMap(readFeed), fetchedAt, isStale: false }
+      return { feeds: feeds.flatMap(readFeed), fetchedAt, isKept: true, isStale: false }
     } catch {
       return undefined
     }
@@ -91,7 +93,10 @@ export class KeptCatalogue {
     return findByName(name, asked?.feeds ?? [])
   }
 
-  async #write(filters: CatalogueFilters, answer: KeptAnswer): Promise<void> {
+  async #write(
+    filters: CatalogueFilters,
+    answer: Pick<KeptAnswer, 'feeds' | 'fetchedAt'>,
+  ): Promise<void> {
     const path = this.#pathOf(filters)
     if (path === undefined) return
     const { feeds, fetchedAt } = answer

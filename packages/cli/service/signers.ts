@@ -1,7 +1,7 @@
 import { ValidationError } from 'sluice/core'
 import type { SignerSet, Signers } from 'sluice/plugins/verify'
 import { inGroup, type Values } from '../command.js'
-import { parseJSON, readFile } from '../input/files.js'
+import { parseJSON, readSome } from '../input/files.js'
 
 const signerSpecs = {
   signers: {
@@ -33,16 +33,19 @@ export type SignerOptions = Values<typeof signerOptions>
 /** The signers that the options name; undefined if they name none. */
 export async function findSigners(options: SignerOptions): Promise<Signers | undefined> {
   const { signers, f, onchain, verifier } = options
-  if (signers !== undefined) return readSigners(signers, f)
+  if (signers !== undefined) return await readSigners(signers, f)
   if (onchain === undefined) return undefined
   const { findOnchainSigners } = await import('./onchain.js')
   return findOnchainSigners(onchain, verifier)
 }
 
-function readSigners(signers: string, f?: number): SignerSet | readonly SignerSet[] {
+/** The most bytes of a file of signers. */
+const MAX_BYTES = 1_048_576
+
+async function readSigners(signers: string, f?: number): Promise<SignerSet | readonly SignerSet[]> {
   if (!/^0x[0-9a-f]+\s*(,|$)/i.test(signers.trim())) {
     if (f !== undefined) throw new ValidationError('--f goes with a list: a file has its own')
-    const text = readFile('--signers', signers).toString().trim()
+    const text = (await readSome('--signers', signers, MAX_BYTES)).toString().trim()
     if (/^0x/i.test(text))
       throw new ValidationError(
         '--signers must be a file of JSON: addresses alone are given as --signers 0x…,0x… --f <n>',

@@ -95,16 +95,25 @@ test('feeds as JSON, CSV and by a template', async () => {
 })
 
 test('a wrong date is wrong usage', async () => {
-  const { code, err } = await run('feeds --created-after 2026-2-1')
-  expect([code, err]).toEqual([
-    2,
-    expect.stringContaining('--created-after must be a Date or a day as YYYY-MM-DD'),
-  ])
+  for (const [args, message] of [
+    ['--created-after 2026-2-1', 'must be a day such as 2027-01-31'],
+    ['--retires-after 30d', 'must be a day such as 2027-01-31'],
+    ['--created-before 0000-01-01', 'must be a day such as 2027-01-31'],
+    ['--asset ', '--asset must have no empty text'],
+  ] as const) {
+    const { code, err } = await run(`feeds ${args}`)
+    expect([code, err]).toEqual([2, expect.stringContaining(message)])
+  }
 })
 
 test('an answer is kept for five minutes, for its key and its filters, for the user alone', async () => {
   await run('feeds')
-  await run('feeds')
+  // The service is not asked, so it can't refuse a wrong secret.
+  const kept = await run('feeds', { env: { ...environment(), USER_SECRET: 'wrong' } })
+  expect(kept).toMatchObject({ code: 0, out: expect.stringContaining(eth) })
+  expect(kept.err).toMatch(
+    /this is the service's answer of \d seconds? ago, which is kept for five/,
+  )
   expect(asked()).toHaveLength(1)
   await run('feeds --asset ETH')
   await run('feeds --refresh')

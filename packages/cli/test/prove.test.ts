@@ -1,11 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { knownFeeds } from 'sluice'
 import type { Proof } from 'sluice/proof'
-import { runHere } from './support/cli.js'
+import { runHere, start } from './support/cli.js'
 
 const eth = knownFeeds.testnet['ETH/USD'].feedID
 const FIRST = 1_700_000_000
@@ -49,7 +51,9 @@ describe('sluice prove and sluice check', () => {
   test('prove a price, and check it from a file and standard input', async () => {
     const made = await prove('--at', String(FIRST + 30))
     expect(made).toMatchObject({ code: 0 })
-    expect(made.err).toContain('price at 2023-11-14 22:13:50Z is 3031: 1 report')
+    expect(made.err).toContain(
+      'price at 2023-11-14 22:13:50Z is 3031: 1 report; signatures are unchecked',
+    )
     const path = inFolder('price.json')
     writeFileSync(path, made.out)
     const checked = await check([path, '--signers', signers])
@@ -73,6 +77,9 @@ describe('sluice prove and sluice check', () => {
     const checked = await check([out, '--signers', signers])
     expect(checked.out).toMatch(/the proof holds, with holes/)
     expect(checked.out).toMatch(/missing +2023-11-14 22:13:40Z/)
+    expect(checked.out).toMatch(
+      /between +the report of 2023-11-14 22:13:39Z to 22:13:39Z, and that of 2023-11-14 22:13:41Z/,
+    )
     const again = await prove(...window, '--open', 'from', '--straddling', 'clip', '--out', out)
     expect(again).toMatchObject({ code: 2 })
     expect(again.err).toMatch(/--out can’t be written to .*there is another file/)
@@ -92,6 +99,38 @@ describe('sluice prove and sluice check', () => {
     expect(json.code).toBe(1)
   })
 
+  test('read a file with a byte order mark, and refuse a compressed one', async () => {
+    const { out } = await prove('--at', '2023-11-14T22:13:30')
+    const path = inFolder('mark.json')
+    writeFileSync(path, `\uFEFF${out}`)
+    const read = await check([path, '--signers', signers])
+    expect(read.out).toContain('the proof holds: price at 2023-11-14 22:13:30Z is 3010')
+    writeFileSync(path, gzipSync(out))
+    const refused = await check([path, '--signers', signers])
+    expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('not compressed') })
+  })
+
+  const onLinux = process.platform === 'linux' ? test : test.skip
+  onLinux('say that a device is full, and read no file without an end', async () => {
+    const full = await prove('--at', String(FIRST + 10), '--out', '/dev/full')
+    expect(full).toMatchObject({ code: 2, err: expect.stringContaining('the disk is full') })
+    for (const args of [
+      ['/dev/zero', '--signers', signers],
+      ['-', '--signers', '/dev/zero'],
+    ]) {
+      const refused = await check(args, '{}')
+      expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('must have at most') })
+    }
+  })
+
+  test('a proof that is waited for ends with Ctrl-C', async () => {
+    const { ended, stop } = start(['check', '-', '--signers', signers], {
+      input: new PassThrough(),
+    })
+    setTimeout(stop, 50)
+    expect(await ended).toMatchObject({ code: 130, out: '' })
+  })
+
   test('name what is wrong with the arguments', async () => {
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [[], /--at, or --from and --to, must be given/],
@@ -102,6 +141,9 @@ describe('sluice prove and sluice check', () => {
       ],
       [['--at', String(FIRST + 9), '--field', 'pryce'], /field must name an exact number/],
       [['--at', String(FIRST + 9), '--from', '5'], /--at/],
+      [['--at', '2023-11-14T22:13:30.5Z'], /--at must be a whole second/],
+      [['--at', '0000-01-01'], /--at.* must be a date such as/],
+      [['--at', '2023-11-14 22:13 PST'], /--at.* must be a date such as/],
     ]
     for (const [args, message] of cases) {
       const ran = await prove(...args)

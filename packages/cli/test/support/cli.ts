@@ -6,8 +6,8 @@ import { run } from '../../program.js'
 /** What a command is given, where it runs in the test itself. */
 export interface Around {
   readonly env?: Record<string, string | undefined>
-  /** Standard input; undefined where there is none: a terminal. */
-  readonly input?: string | Uint8Array
+  /** Standard input; undefined where there is none: a terminal. A stream may stay open. */
+  readonly input?: string | Uint8Array | PassThrough
   /** Which of the outputs are terminals. */
   readonly terminals?: readonly ('stdout' | 'stderr')[]
   readonly columns?: number
@@ -35,8 +35,9 @@ export function start(args: readonly string[], around: Around = {}): RunningHere
     })
     return Object.assign(stream, { isTTY: terminals.includes(`std${name}`), columns })
   }
-  const stdin = Object.assign(new PassThrough(), { isTTY: input === undefined })
-  if (input !== undefined) stdin.end(input)
+  const pipe = input instanceof PassThrough ? input : new PassThrough()
+  const stdin = Object.assign(pipe, { isTTY: input === undefined })
+  if (input !== undefined && input !== pipe) stdin.end(input)
   const io: IO = {
     stdin,
     stdout: sink('out'),
