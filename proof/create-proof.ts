@@ -72,6 +72,9 @@ const averageSchema = {
   ends: checkEnds,
 } satisfies Schema<AverageProofOptions>
 
+/** The options of one kind of proof. They count as absent if they are undefined. */
+const ofOneKind: readonly string[] = ['at', 'from', 'to', 'ends']
+
 /** What a proof needs of a client. */
 export type ProofClient = Pick<Client, 'getReportsBetween' | 'getReportsPage'>
 
@@ -88,7 +91,9 @@ export async function createProof(
   options: PriceProofOptions | AverageProofOptions,
 ): Promise<Proof> {
   const all = Object.entries(checkObject('options', options))
-  const given = Object.fromEntries(all.filter(([, value]) => value !== undefined))
+  const isGiven = ([name, value]: [string, unknown]): boolean =>
+    value !== undefined || !ofOneKind.includes(name)
+  const given = Object.fromEntries(all.filter(isGiven))
   const isWindow = 'from' in given || 'to' in given
   if ('at' in given === isWindow)
     throw new ValidationError('either at, or from and to, must be given')

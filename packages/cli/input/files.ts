@@ -26,7 +26,7 @@ export function readFile(what: string, path: string): Buffer {
   }
 }
 
-/** Reads a file of at most `maxBytes` bytes piece by piece, so that one without an end is refused. */
+/** Reads a file piece by piece, so that one without an end is refused after `maxBytes` bytes. */
 export async function readSome(
   what: string,
   path: string,
