@@ -1,6 +1,5 @@
 import type { Client } from '../client/client.js'
 import { NoReportError } from '../client/request/report-at.js'
-import { checkTime } from '../client/request/requests.js'
 import { ValidationError } from '../core/errors.js'
 import {
   checkObject,
@@ -12,7 +11,7 @@ import {
   type Schema,
 } from '../core/options.js'
 import { decodeReport } from '../plugins/decoders/versions.js'
-import { parseFeedID } from '../report/feed-id.js'
+import { checkTime, parseFeedID } from '../report/feed-id.js'
 import type { Report } from '../report/report.js'
 import {
   type AverageClaim,

@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { kindOf } from '../core/options.js'
+import { checkNumber, kindOf } from '../core/options.js'
 
 const pattern = /^0x[0-9a-fA-F]{64}$/
 
@@ -119,4 +119,17 @@ export function parseKnownFeedID(value: string): string {
 /** The id of a feed, in normal form, as eight numbers of 32 bits. */
 export function feedWords(feedID: string): Int32Array {
   return last?.feedID === feedID ? last.words : findFeed(feedID).words
+}
+
+/**
+ * Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a
+ * mistake.
+ */
+export function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
+  const time = checkNumber(field, value, { min: 0, whole: true })
+  const inSeconds = feedIDs.find(id => feedResolution(id) === 's')
+  if (inSeconds === undefined || time <= 0xffff_ffff) return
+  throw new ValidationError(
+    `${field} must be in seconds for feed ${inSeconds}: ${time} looks like milliseconds`,
+  )
 }

@@ -7,11 +7,10 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
+import { checkTime, inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 import type { ReportsPage, RequestOptions, Rest } from '../rest.js'
-import { checkTime } from './requests.js'
 
 /** Options of `reports`. */
 export interface HistoryOptions {

@@ -11,11 +11,10 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { inMilliseconds, parseFeedID } from '../../report/feed-id.js'
+import { checkTime, inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { RequestOptions, Rest } from '../rest.js'
 import { STORED_WITHIN } from './history.js'
-import { checkTime } from './requests.js'
 
 /** Options of `getReportAt`. */
 export interface MomentOptions extends RequestOptions {

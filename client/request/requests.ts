@@ -5,7 +5,7 @@ import type { Log } from '../../core/log.js'
 import { checkNumber, checkOptions, checkSignal, checkText, oneOf } from '../../core/options.js'
 import type { Services } from '../../core/scope.js'
 import { VERSION } from '../../core/version.js'
-import { feedResolution, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
+import { checkTime, parseFeedID, parseFeedIDs } from '../../report/feed-id.js'
 import type { DecoderTable, Report } from '../../report/report.js'
 import type { Catalogue, CatalogueFilters } from '../catalogue.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
@@ -436,17 +436,4 @@ function bulkOperation(
 ): Operation {
   const path = `/api/v1/reports/bulk?feedIDs=${feedIDs}&timestamp=${timestamp}`
   return { name: 'getReportsBulk', path, feedIDs, options }
-}
-
-/**
- * Checks a time in the unit of the feeds. Milliseconds for a feed that counts in seconds are a
- * mistake.
- */
-export function checkTime(field: string, value: unknown, feedIDs: readonly string[]): void {
-  const time = checkNumber(field, value, { min: 0, whole: true })
-  const inSeconds = feedIDs.find(id => feedResolution(id) === 's')
-  if (inSeconds === undefined || time <= 0xffff_ffff) return
-  throw new ValidationError(
-    `${field} must be in seconds for feed ${inSeconds}: ${time} looks like milliseconds`,
-  )
 }

@@ -13,7 +13,7 @@ import { root } from './steps.mjs'
 export const budgets = {
   sluice: 80_000,
   'sluice/beta': 2400,
-  'sluice/client': 49_700,
+  'sluice/client': 50_400,
   'sluice/core': 4000,
   'sluice/health': 4800,
   'sluice/plugins/bearer-auth': 1650,
@@ -38,7 +38,7 @@ export const budgets = {
   'sluice/presets/confidential': 19500,
   'sluice/presets/default': 34_000,
   'sluice/presets/ha': 36500,
-  'sluice/proof': 17_000,
+  'sluice/proof': 17_800,
   'sluice/report': 9800,
   'sluice/solana': 1100,
   'sluice/stores': 4100,
