@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { type Client, createClient, defaultPreset, type Plugin } from '../../../index.js'
 import {
@@ -6,29 +6,27 @@ import {
   marketGuard,
   marketReasons,
 } from '../../../plugins/market-guard/index.js'
+import {
+  type Entry,
+  type FakeCatalogue,
+  startFakeCatalogue,
+} from '../../support/service/catalogue.js'
 import { pause, until } from '../../support/waiting.js'
 import { type Scene, scenes } from './scenes.js'
 
-/**
- * Answers for the catalogue, so that each scene has an entry of its own. `entry` undefined: the
- * catalogue is down.
- */
-function catalogueOf(feedID: string, entry: Scene['entry']): Plugin<never> {
-  const feeds = [
-    { feedId: feedID, schemaVersion: `V${feedID.slice(5, 6)}`, status: 'live', ...entry },
-  ]
-  return {
-    name: 'catalogue',
-    call: next => async call => {
-      if (call.kind !== 'request' || !call.url.includes('/api/v1/discovery')) return next(call)
-      if (entry === undefined) throw new Error('the catalogue is down')
-      const body = new TextEncoder().encode(JSON.stringify({ feeds }))
-      return { kind: 'request', status: 200, headers: new Headers(), body }
-    },
-  }
+/** A catalogue over HTTP. */
+interface Catalogue {
+  /** Where it is asked. */
+  readonly endpoint: string
+  /** How many requests it has got. */
+  asked(): number
+  /** Makes it answer with 503, until the returned function is called. */
+  fail(): () => void
 }
 
+const path = '/api/v1/discovery'
 let engine: DataEngine
+let fake: FakeCatalogue
 let client: Client | undefined
 const wrong = { tradable: [] as string[], refused: [] as string[] }
 const seen = new Set<MarketReason>()
@@ -37,30 +35,98 @@ const idOf = (index: number, version: number): string =>
   `0x100${version.toString(16)}${index.toString(16).padStart(4, '0').repeat(15)}`
 
 beforeAll(async () => {
-  const feeds = scenes.map(({ version }, index) => idOf(index, version))
+  const feeds = scenes.map(({ version, entry = {} }, index) => ({
+    feedID: idOf(index, version),
+    catalogue: entry,
+  }))
   engine = await startDataEngine({ feeds, intervalMs: 0, history: 0 })
+  const listed = scenes.map(({ version, entry = {} }, index) => ({
+    entry: entryOf(idOf(index, version), version, entry),
+    seenBy: 'everybody' as const,
+  }))
+  fake = await startFakeCatalogue(listed, engine)
 })
 afterEach(async () => {
   await client?.close()
 })
-afterAll(() => engine.close())
+afterAll(async () => {
+  await engine.close()
+  await fake.close()
+})
 
-async function play(scene: Scene, index: number): Promise<void> {
+/** A feed as the other catalogue lists it, written without the engine. */
+function entryOf(feedID: string, version: number, spec: NonNullable<Scene['entry']>): Entry {
+  return {
+    feedId: feedID,
+    name: 'ACME/USD',
+    ...{ baseAsset: 'ACME', quoteAsset: 'USD', assetClass: 'Equities', feedType: 'Equities' },
+    attributeType: 'EquityPrice',
+    marketHours: 'US Equities',
+    schemaVersion: `V${version}`,
+    ...{ status: 'live', networkType: 'testnet', createdAt: '2025-01-15T09:30:00Z' },
+    ...{ expectedDecommissionAt: null, decommissionedAt: null },
+    ...(spec as Partial<Entry>),
+  }
+}
+
+function engineCatalogue(): Catalogue {
+  return {
+    endpoint: engine.endpoint,
+    asked: () => engine.requests().filter(each => each.path.startsWith(path)).length,
+    fail: () => engine.fail({ status: 503, path, times: Number.POSITIVE_INFINITY }),
+  }
+}
+
+function otherCatalogue(): Catalogue {
+  return {
+    endpoint: fake.endpoint,
+    asked: () => fake.requests.length,
+    fail() {
+      fake.fails = 503
+      return () => {
+        fake.fails = undefined
+      }
+    },
+  }
+}
+
+/** Notes when a request for the catalogue has ended, however it has. */
+function watchCatalogue(onEnd: () => void): Plugin<never> {
+  return {
+    name: 'watch-catalogue',
+    call: next => async call => {
+      try {
+        return await next(call)
+      } finally {
+        if (call.kind === 'request' && call.url.includes(path)) onEnd()
+      }
+    },
+  }
+}
+
+async function play(scene: Scene, index: number, catalogue: Catalogue): Promise<void> {
   const { version, options = {}, hours, steps } = scene
-  const entry = 'entry' in scene ? scene.entry : {}
+  const isDown = 'entry' in scene && scene.entry === undefined
   const feedID = idOf(index, version)
   const guard = marketGuard({ ...options, ...(hours && { hours: { [feedID]: hours } }) })
-  const { endpoint, wsEndpoint, apiKey, userSecret } = engine
-  const plugins = [guard, catalogueOf(feedID, entry), ...defaultPreset({ apiKey, userSecret })]
-  client = createClient({ endpoint, wsEndpoint, plugins })
+  const { wsEndpoint, apiKey, userSecret } = engine
+  let ended = 0
+  const watch = watchCatalogue(() => void ended++)
+  const preset = defaultPreset({ apiKey, userSecret, retryDelay: 1 })
+  const plugins = [guard, watch, ...preset]
+  client = createClient({ endpoint: catalogue.endpoint, wsEndpoint, plugins })
+  const asked = catalogue.asked()
+  const repair = isDown ? catalogue.fail() : undefined
   const stream = client.createStream(feedID)
   const events: MarketReason[] = []
   let reports = 0
   stream.on('market', ({ reason }) => void events.push(reason))
   stream.on('report', () => void reports++)
   await stream.connect()
-  // The catalogue has answered.
-  await pause(20)
+  await until(() => ended === 1)
+  await pause(5)
+  repair?.()
+  expect(catalogue.asked()).toBeGreaterThan(asked)
   const before = guard.of(feedID)
   expect([before.reason, before.tradable]).toEqual(['no-report', false])
   for (const [number, { fields, wait = 0, verdict: expected }] of steps.entries()) {
@@ -85,9 +151,18 @@ async function play(scene: Scene, index: number): Promise<void> {
   expect(events).toEqual(changes.filter((verdict, at) => verdict !== changes[at - 1]))
 }
 
-test.each(
-  scenes.map((scene, index) => [`V${scene.version}: ${scene.title}`, scene, index] as const),
-)('%s', (_title, scene, index) => play(scene, index))
+const titled = scenes.map(
+  (scene, index) => [`V${scene.version}: ${scene.title}`, scene, index] as const,
+)
+
+describe('with the catalogue of the engine', () => {
+  test.each(titled)('%s', (_title, scene, index) => play(scene, index, engineCatalogue()))
+})
+
+describe('with a catalogue of another hand', () => {
+  const ofCatalogue = titled.filter(([, scene]) => 'entry' in scene)
+  test.each(ofCatalogue)('%s', (_title, scene, index) => play(scene, index, otherCatalogue()))
+})
 
 test('nothing was wrongly tradable or wrongly refused', () => {
   expect(wrong).toEqual({ tradable: [], refused: [] })

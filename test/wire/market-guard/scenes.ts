@@ -1,4 +1,4 @@
-import type { ReportFields } from '@sluice/engine'
+import type { CatalogueSpec, ReportFields } from '@sluice/engine'
 import type {
   HoursModel,
   MarketGuardOptions,
@@ -20,8 +20,11 @@ export interface Scene {
   readonly version: number
   readonly options?: MarketGuardOptions
   readonly hours?: HoursModel
-  /** The feed in the catalogue; undefined where the catalogue is unavailable. @default an empty entry */
-  readonly entry?: Readonly<Record<string, unknown>> | undefined
+  /**
+   * What the catalogue says of the feed; undefined where the catalogue is unavailable. @default
+   * what the engine says of a feed of this version
+   */
+  readonly entry?: CatalogueSpec | undefined
   readonly steps: readonly Step[]
 }
 
@@ -183,7 +186,7 @@ export const scenes: readonly Scene[] = [
     title: 'the overnight stream begins',
     version: 11,
     options: soon,
-    entry: { name: 'ACME/USD-Streams-OvernightHoursEquityPrice' },
+    entry: { attributeType: 'EquityPrice', name: 'ACME/USD-Streams-OvernightHoursEquityPrice' },
     steps: [
       equityAt(3, began - closeOf, 'other-session'),
       equityAt(4, began - closeOf, 'stale-after-open'),
