@@ -19,8 +19,11 @@ const QUIET_MS = Number(process.env.QUIET_MS ?? 4000)
 const PATIENCE_MS = 20_000
 /** The most copies that may be left after the quiet while. A few pieces lie in memory that only Node and OpenSSL write to. */
 const maxLeft = requests => (requests > 10 ? 24 : 8)
-/** The most copies of ten requests before that; there were over a hundred when nothing was wiped. */
-const MAX_OF_TEN = 80
+/**
+ * The most copies of ten requests before that; there were over a hundred when nothing was wiped.
+ * Basic authentication holds the secret in two forms.
+ */
+const mostOfTen = way => (way === 'basicAuth' ? 120 : 80)
 
 const policy = 'anywhere'
 const AES_KEY = 'san_marino_aes_gcm_encryption_key'
@@ -151,7 +154,7 @@ export async function countCopies({ counts, kinds = ['server', 'local'] }) {
             const now = counter.count(enclave.pid)
             const later = await countLater(counter, enclave.pid, maxLeft(requests))
             const isBad =
-              later.length > maxLeft(requests) || (requests === 10 && now.length > MAX_OF_TEN)
+              later.length > maxLeft(requests) || (requests === 10 && now.length > mostOfTen(way))
             rows.push({
               enclave: kind,
               way,
