@@ -2,8 +2,7 @@
 //
 //   npm run test:long                        all of it
 //   npm run test:long -- test/report/decoder   of these files
-//   npm run test:long -- --share             a small part of it: the slow tests once, and
-//                                            random inputs five times as many as in `npm test`
+//   npm run test:long -- --share             a small part of it: the slow tests once
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -15,14 +14,15 @@ const files = given.filter(argument => argument !== '--share')
 /** Where tests are random, or there are long ones. */
 const suites = [
   '\\.long\\.test\\.ts$',
-  'test/report/decoder/(differential|mutation)',
   'test/plugins/confidential-http/secrets/secret-search',
-  'test/fuzz/',
   'test/crypto/tdh2/reshare',
-  'test/model/',
+  // `npm test` has run these with fewer inputs.
   ...(isShare
     ? []
     : [
+        'test/report/decoder/(differential|mutation)',
+        'test/fuzz/',
+        'test/model/',
         'test/wire/(consumption|continuity|killed|resumption)\\.test',
         'packages/cli/test/(everywhere|record)\\.test',
         'test/(client/report-at|proof/)',
