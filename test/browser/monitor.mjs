@@ -140,7 +140,7 @@ const checks = {
       'live',
     ])
     const shown = async () =>
-      (await cellsOf('feed-rows')).map(cells => [cells[0], cells[1], ...cells.slice(4)])
+      (await cellsOf('feed-rows')).map(cells => [cells[0], cells[1], ...cells.slice(4, 7)])
     await waitFor('the feeds', shown, expected)
   },
   async 'counts what each origin has brought, and what each plugin has passed on'() {

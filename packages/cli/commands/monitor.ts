@@ -20,6 +20,7 @@ export const addMonitorCommand: AddCommand = defineCommand({
     ...metricsOptions,
     nats: { is: 'servers', help: 'watch a log: the servers of NATS, separated by commas' },
     ha: { help: 'one connection per origin' },
+    market: { help: 'show whether each feed may be traded, and why not' },
     demo: { help: 'watch a local data engine with faults', excludes: ['nats', 'ha'] },
     host: {
       is: 'address',
@@ -37,6 +38,7 @@ export const addMonitorCommand: AddCommand = defineCommand({
   examples: [
     'sluice monitor --demo',
     'sluice monitor ETH/USD BTC/USD --mainnet --ha',
+    'sluice monitor ETH/USD --mainnet --market',
     'sluice monitor --nats nats://127.0.0.1:4222',
   ],
   async run(options, io, { feeds }) {

@@ -72,7 +72,7 @@ export class FeedRecord {
     return formatPrice(value, this.#decimals)
   }
 
-  read(range: RangeName, now: number): Omit<FeedDetails, 'row' | 'name'> {
+  read(range: RangeName, now: number): Omit<FeedDetails, 'row' | 'name' | 'market'> {
     const newest = this.#newest
     return {
       range,

@@ -1,5 +1,6 @@
 import type { Feed } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
+import type { MarketVerdict } from 'sluice/plugins/market-guard'
 import { formatPrice, type Gap, type Report } from 'sluice/report'
 import { given } from '../command.js'
 import { feedName, observedAt, shortID } from '../output/feeds.js'
@@ -8,7 +9,15 @@ import { fieldsOf } from '../output/prices.js'
 import { nameOrigin } from '../stream/events.js'
 import type { Board } from './board.js'
 import { FeedRecord, type Quote } from './feed-record.js'
-import type { FeedConflict, FeedDetails, FeedName, FeedRow, FeedState, Sent } from './messages.js'
+import type {
+  FeedConflict,
+  FeedDetails,
+  FeedName,
+  FeedRow,
+  FeedState,
+  MarketRow,
+  Sent,
+} from './messages.js'
 import type { RangeName } from './series.js'
 import type { FeedGroup } from './verdict.js'
 
@@ -30,7 +39,12 @@ interface Row {
   quote: Quote | undefined
   field: string
   digits: number | undefined
+  /** Whether the feed may be traded; undefined unless this is judged. */
+  market: MarketRow | undefined
 }
+
+/** Why a feed may be traded, or why not. */
+type Market = Pick<MarketVerdict, 'tradable' | 'caution' | 'reason' | 'text' | 'since'>
 
 /** The feeds of a stream, and the latest report of each. */
 export class FeedTable {
@@ -60,6 +74,27 @@ export class FeedTable {
   setState(feedIDs: readonly string[], state: FeedState, now: number): void {
     for (const row of feedIDs.map(feedID => this.#rows.get(feedID)))
       if (row !== undefined) setState(row, state, now)
+  }
+
+  /** Notes whether a feed may be traded. Pages get it with their next message. */
+  setMarket(feedID: string, { tradable, caution, reason, text, since }: Market): void {
+    const row = this.#rows.get(feedID)
+    if (row === undefined) return
+    const { index } = row
+    row.market = { index, tradable, caution, reason, text, since: Math.round(since) }
+    this.#board.put('markets', index, row.market)
+  }
+
+  /** Notes that feeds can't be traded, because no report of them comes. `text` says why not. */
+  endMarkets(feedIDs: Iterable<string>, text: string, now: number): void {
+    const none = { tradable: false, caution: false, reason: 'no-report' as const }
+    for (const feedID of feedIDs) this.setMarket(feedID, { ...none, text, since: now })
+  }
+
+  /** How many feeds may be traded; undefined unless this is judged. */
+  tradable(): number | undefined {
+    const markets = [...this.#rows.values()].flatMap(({ market = [] }) => market)
+    return markets.length === 0 ? undefined : markets.filter(({ tradable }) => tradable).length
   }
 
   addGap(gap: Gap, now: number): void {
@@ -92,7 +127,13 @@ export class FeedTable {
       this.#rows.get(wanted) ??
       [...this.#rows.values()].find(({ name }) => name.toLowerCase() === wanted)
     if (row === undefined) return undefined
-    return { name: nameRow(row), row: feedRow(row), ...row.record.read(range, now) }
+    const { market } = row
+    return {
+      name: nameRow(row),
+      row: feedRow(row),
+      ...given({ market }),
+      ...row.record.read(range, now),
+    }
   }
 
   readonly nameOf = (feedID: string): string => this.#rows.get(feedID)?.name ?? shortID(feedID)
@@ -186,6 +227,7 @@ function createRow(feed: Feed, index: number, now: number): Row {
     quote: undefined,
     field: '',
     digits: undefined,
+    market: undefined,
   }
 }
 

@@ -15,6 +15,8 @@ export interface Message {
   /** The names of feeds, which do not change. */
   readonly names?: readonly FeedName[]
   readonly feeds?: readonly FeedRow[]
+  /** Whether each feed may be traded; absent unless the monitor judges this. */
+  readonly markets?: readonly MarketRow[]
   readonly origins?: readonly OriginRow[]
   readonly stack?: readonly StackRow[]
   readonly latency?: readonly Latency[]
@@ -90,6 +92,20 @@ export interface FeedRow {
   readonly seenAt?: number
   readonly reports: number
   readonly gaps: number
+}
+
+/** Whether a feed may be traded, and why not. */
+export interface MarketRow {
+  readonly index: number
+  readonly tradable: boolean
+  /** Whether to trade with care. */
+  readonly caution: boolean
+  /** The reason, as a word of the market guard. */
+  readonly reason: string
+  /** The reason in words. */
+  readonly text: string
+  /** Since when the reason holds, in Unix milliseconds. */
+  readonly since: number
 }
 
 /** An origin, with the totals of all its connections. */
@@ -180,6 +196,8 @@ export interface FeedDetails {
   readonly range: RangeName
   readonly name: FeedName
   readonly row: FeedRow
+  /** Absent unless the monitor judges whether feeds may be traded. */
+  readonly market?: MarketRow
   /** The newest prices; absent before the first report. */
   readonly quote?: {
     readonly price: string

@@ -1,6 +1,7 @@
 import type { Config } from 'sluice'
 import type { Feed, Plugin, Rest } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
+import { marketGuard } from 'sluice/plugins/market-guard'
 import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
 import type { IO } from '../io.js'
@@ -18,7 +19,11 @@ import { type MeasuredClient, measureClient, measurePreset } from './measured-cl
 
 type MonitorOptions = ServiceOptions &
   SignerOptions &
-  Partial<LogOptions> & { readonly ha?: boolean; readonly demo?: boolean }
+  Partial<LogOptions> & {
+    readonly ha?: boolean
+    readonly demo?: boolean
+    readonly market?: boolean
+  }
 
 /** A measured client, and the feeds of its stream. */
 export interface Source extends MeasuredClient, AsyncDisposable {
@@ -27,6 +32,8 @@ export interface Source extends MeasuredClient, AsyncDisposable {
   readonly name: string
   /** The wire below the stack: its URL or its name. */
   readonly wire: string
+  /** Whether the client has a market guard. */
+  readonly hasMarket: boolean
 }
 
 /** Plugins that stand above the counted ones. */
@@ -43,6 +50,9 @@ export async function openSource(
   first: Plugins,
   io: IO,
 ): Promise<Source> {
+  const hasMarket = options.market === true
+  // The guard judges what all other plugins pass on.
+  const above = hasMarket ? [...first, marketGuard()] : first
   const signers = await findSigners(options)
   const verify: Verify = given({ verify: signers && { signers } })
   const {
@@ -51,7 +61,7 @@ export async function openSource(
     close,
     lister = client,
     ...source
-  } = await open(options, verify, first, io)
+  } = await open(options, verify, above, io)
   async function closeAll(): Promise<void> {
     await client.close()
     await close?.()
@@ -59,7 +69,7 @@ export async function openSource(
   try {
     const choose = () => chooseFeeds(names, lister, { network }, io)
     const feeds = await keepAsking(choose, source.name, {}, io)
-    return { ...source, client, feeds, [asyncDispose]: closeAll }
+    return { ...source, client, feeds, hasMarket, [asyncDispose]: closeAll }
   } catch (error) {
     await closeAll()
     throw error

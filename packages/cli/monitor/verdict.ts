@@ -27,6 +27,8 @@ export interface Condition {
   readonly conflicts: RecentEvents
   /** Whether a connection was ever open. */
   readonly wasOpen: boolean
+  /** How many feeds may be traded; undefined unless this is judged. */
+  readonly tradable?: number
   /** Since when reports have waited too long to be verified, if they do. */
   readonly behindSince?: number
   /** Why the stream has ended and when, if it has. */
@@ -42,7 +44,7 @@ const MOST_NAMES = 3
 
 /** Says whether the stream is healthy, in a few words for an operator, and what needs attention. */
 export function verdictOf(condition: Condition): Verdict {
-  const { states, origins, gaps, conflicts, wasOpen, behindSince, ended } = condition
+  const { states, origins, gaps, conflicts, wasOpen, tradable, behindSince, ended } = condition
   const total = states.live + states.stale + states.waiting + states.refused
   const up = origins.filter(isUp).length
   const facts = [
@@ -50,6 +52,7 @@ export function verdictOf(condition: Condition): Verdict {
     `${up} of ${count(origins.length, 'origin')}`,
     gaps.count === 0 ? 'no gaps' : `${count(gaps.count, 'gap')} in 5 minutes`,
     ...(conflicts.count === 0 ? [] : [`${count(conflicts.count, 'conflict')} in 5 minutes`]),
+    ...(tradable === undefined ? [] : [describeTradable(tradable, total)]),
     ...(behindSince === undefined ? [] : ['verification is behind']),
   ]
   if (ended !== undefined) {
@@ -108,6 +111,11 @@ function listed({ names }: FeedGroup): string {
 
 function describeEvents(name: string, { count: number, since = 0, last }: RecentEvents): Need {
   return { text: `${count(number, name)}, the last: ${last}`, since }
+}
+
+function describeTradable(tradable: number, total: number): string {
+  if (total === 1) return tradable === 1 ? 'tradable' : 'not tradable'
+  return tradable === total ? 'all tradable' : `${tradable} of ${total} tradable`
 }
 
 function describeFeeds(

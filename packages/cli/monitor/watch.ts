@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Client, Feed, Status, Stream } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
+import { marketReasons } from 'sluice/plugins/market-guard'
 import { given } from '../command.js'
 import { joinOrigins, reasonOf, tellEvents } from '../stream/events.js'
 import { type Board, Journal } from './board.js'
@@ -23,6 +24,8 @@ export interface Watched {
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
   readonly feeds: readonly Feed[]
+  /** Whether the client has a market guard, whose verdicts are shown. @default false */
+  readonly hasMarket?: boolean
 }
 
 /** The state of a feed, by the status that begins the state. */
@@ -71,6 +74,7 @@ export class Watch {
     this.#journal = new Journal(board, Date.now)
     this.readers = new Readers(board, () => this.#refresh())
     this.#listen(watched.stream)
+    if (watched.hasMarket) this.#listenToMarket(watched)
     this.#timer = setInterval(() => this.#sample(), SAMPLE_INTERVAL)
     this.#refresh()
   }
@@ -138,6 +142,21 @@ export class Watch {
     )
   }
 
+  /** Shows the verdicts of the market guard. */
+  #listenToMarket({ stream, feeds }: Watched): void {
+    const table = this.#feeds
+    const all = feeds.map(({ feedID }) => feedID)
+    table.endMarkets(all, marketReasons['no-report'].text, Date.now())
+    stream.on('market', verdict => table.setMarket(verdict.feedID, verdict))
+    // The guard forgets feeds that have left, and all at the end. It does not announce that.
+    stream.on('status', status => {
+      if (status.type === 'unsubscribed')
+        table.endMarkets(status.feedIDs, 'the feed may not be read', Date.now())
+    })
+    const end = () => table.endMarkets(all, 'the stream has ended', Date.now())
+    stream.closed.then(end, end)
+  }
+
   /** Brings the board up to date. */
   #refresh(): void {
     const board = this.#board
@@ -161,6 +180,7 @@ export class Watch {
       gaps: this.#gaps.read(),
       conflicts: this.#conflicts.read(),
       wasOpen: this.#wasOpen,
+      ...given({ tradable: this.#feeds.tradable() }),
       ...given({ behindSince: this.#behindSince, ended: this.#ended }),
     }
     board.put('verdict', 0, verdictOf(condition))

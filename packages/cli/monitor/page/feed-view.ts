@@ -1,4 +1,4 @@
-import type { FeedConflict, FeedDetails, FeedGap, FeedReport } from '../messages.js'
+import type { FeedConflict, FeedDetails, FeedGap, FeedReport, MarketRow } from '../messages.js'
 import { createFeedCharts } from './charts.js'
 import {
   byID,
@@ -36,6 +36,10 @@ export function wantedFeed(): string | undefined {
 /** The address of a feed's page. */
 export const addressOf = (feed: string): string => `${PATH}${encodeURIComponent(feed)}`
 
+/** Whether a feed may be traded, in a word. */
+export const tradableOf = ({ tradable, caution }: MarketRow): string =>
+  tradable ? (caution ? 'with care' : 'yes') : 'no'
+
 /** Makes the page of a feed. */
 export function createFeedView(): FeedView {
   const charts = createFeedCharts()
@@ -71,7 +75,8 @@ export function createFeedView(): FeedView {
       byID('feed-parts').hidden = details === undefined
       byID('no-feed').hidden = details !== undefined
       if (details === undefined) return setText(byID('feed-title'), wanted)
-      const { name, row, quote, changes, range, prices, gapCourse, gaps, conflicts } = details
+      const { name, row, market, quote, changes, range } = details
+      const { prices, gapCourse, gaps, conflicts } = details
       setText(byID('feed-title'), name.name)
       setText(byID('feed-id'), name.feedID)
       const age = row.seenAt === undefined ? '–' : formatAge(Math.max(0, now - row.seenAt))
@@ -86,6 +91,7 @@ export function createFeedView(): FeedView {
         ['last report', age === '–' ? age : `${age} ago`],
         ['reports', formatCount(row.reports)],
         ['gaps', formatCount(row.gaps)],
+        ...(market === undefined ? [] : marketFacts(market, now)),
       ])
       setData(byID('feed-facts'), 'state', row.state)
       fill(
@@ -122,6 +128,15 @@ const endOf = ({ from, widthMs, mean }: FeedDetails['prices']): number =>
 const ageOf = ({ arrivedAt, observedAt }: FeedReport): number => arrivedAt - observedAt
 
 const signed = (text: string): string => (/^-|^0(\.0*)?$/.test(text) ? text : `+${text}`)
+
+function marketFacts(market: MarketRow, now: number): (readonly [string, string])[] {
+  return [
+    ['tradable', tradableOf(market)],
+    ['market', market.reason],
+    ['market since', formatMoment(market.since, now)],
+    ['reason', market.text],
+  ]
+}
 
 function writeGap({ at, from, to, cause }: FeedGap): readonly string[] {
   return [formatExactTime(from), formatExactTime(to), cause, formatExactTime(at)]

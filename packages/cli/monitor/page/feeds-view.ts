@@ -1,6 +1,6 @@
-import type { FeedName, FeedRow, Sample } from '../messages.js'
-import { byID, formatAge, formatCount, make, setData, setText } from './dom.js'
-import { addressOf } from './feed-view.js'
+import type { FeedName, FeedRow, MarketRow, Sample } from '../messages.js'
+import { byID, formatAge, formatCount, formatMoment, make, setData, setText } from './dom.js'
+import { addressOf, tradableOf } from './feed-view.js'
 import { makeSortable } from './sorting.js'
 
 /** How many points a trend line has: the samples of three minutes. */
@@ -17,6 +17,8 @@ const SVG = 'http://www.w3.org/2000/svg'
 export interface FeedsView {
   name(row: FeedName): void
   update(row: FeedRow): void
+  /** Shows whether a feed may be traded, in a column that is hidden before the first call. */
+  judge(row: MarketRow): void
   sample(sample: Sample): void
   /**
    * Draws the rows in view, and some of the rows out of view. After a few calls, every row has been
@@ -35,10 +37,13 @@ interface Shown {
   readonly reports: HTMLElement
   readonly gaps: HTMLElement
   readonly state: HTMLElement
+  readonly market: HTMLElement
+  readonly why: HTMLElement
   readonly prices: (number | null)[]
   name: string
   search: string
   row: FeedRow
+  verdict: MarketRow | undefined
   isInView: boolean
   isOld: boolean
   hasOldTrend: boolean
@@ -99,6 +104,9 @@ export function createFeedsView(): FeedsView {
       ({ row }) => row.reports,
       ({ row }) => row.gaps,
       ({ row }) => row.state,
+      // What can't be traded comes first.
+      ({ verdict }) => verdict && Number(verdict.tradable) * 2 - Number(verdict.caution),
+      ({ verdict }) => verdict?.reason,
     ],
     order,
   )
@@ -131,6 +139,13 @@ export function createFeedsView(): FeedsView {
       if (isOther) setData(shown.line, 'state', row.state)
       if (isOther && attention.checked) select()
     },
+    judge(row) {
+      const shown = find(row.index)
+      setData(byID('feeds'), 'market', 'true')
+      setData(shown.line, 'tradable', tradableOf(row).replace(' ', '-'))
+      shown.verdict = row
+      shown.isOld = true
+    },
     sample({ prices }) {
       for (const [index, price] of prices.entries()) {
         const shown = find(index)
@@ -146,6 +161,7 @@ export function createFeedsView(): FeedsView {
         if (!shown.isInView && index % ROUNDS !== round) continue
         if (shown.isOld) drawRow(shown)
         if (shown.hasOldTrend && shown.isInView) drawTrend(shown)
+        drawWhy(shown, now)
         const { seenAt } = shown.row
         setText(shown.age, seenAt === undefined ? '–' : formatAge(Math.max(0, now - seenAt)))
       }
@@ -171,12 +187,16 @@ function makeRow(index: number): Shown {
   const gaps = make('td', 'c-gaps number')
   const state = make('span')
   const stateCell = make('td', 'c-state', makeShape(), state)
+  const market = make('span')
+  const marketCell = make('td', 'c-market', makeShape(), market)
+  const why = make('td', 'c-why')
   const price = make('td', 'c-price', whole, fraction)
-  const line = make('tr', '', head, price, trendCell, age, reports, gaps, stateCell)
+  const values = [price, trendCell, age, reports, gaps, stateCell, marketCell, why]
+  const line = make('tr', '', head, ...values)
   const row: FeedRow = { index, state: 'waiting', reports: 0, gaps: 0 }
-  const cells = { line, feed, whole, fraction, trend, age, reports, gaps, state }
+  const cells = { line, feed, whole, fraction, trend, age, reports, gaps, state, market, why }
   const flags = { isInView: false, isOld: true, hasOldTrend: false }
-  return { ...cells, ...flags, prices: [], name: '', search: '', row }
+  return { ...cells, ...flags, prices: [], name: '', search: '', row, verdict: undefined }
 }
 
 /** The change of a feed's price over the samples, as a share of it. */
@@ -202,6 +222,15 @@ function drawRow(shown: Shown): void {
   setText(shown.gaps, formatCount(gaps))
   setData(shown.gaps, 'some', String(gaps > 0))
   setText(shown.state, state)
+  if (shown.verdict !== undefined) setText(shown.market, tradableOf(shown.verdict))
+}
+
+/** Draws why a feed may not be traded, or only with care, and since when. */
+function drawWhy({ why, verdict }: Shown, now: number): void {
+  if (verdict === undefined) return
+  const { tradable, caution, text, since } = verdict
+  const isPlain = tradable && !caution
+  setText(why, isPlain ? '' : `${text}, since ${formatMoment(since, now)}`)
 }
 
 /**

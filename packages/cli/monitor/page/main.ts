@@ -85,6 +85,7 @@ function showAbout(about: About): void {
 function show(message: Message): void {
   for (const row of message.names ?? []) feeds.name(row)
   for (const row of message.feeds ?? []) feeds.update(row)
+  for (const row of message.markets ?? []) feeds.judge(row)
   for (const row of message.samples ?? []) {
     if (row.at <= lastSample) continue
     lastSample = row.at

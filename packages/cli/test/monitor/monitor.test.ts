@@ -7,6 +7,7 @@ import { type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { startCommand } from '@sluice/test-support/command.js'
 import { until } from '@sluice/test-support/waiting.js'
+import { marketGuard } from 'sluice/plugins/market-guard'
 import type { Section } from '../../monitor/board.js'
 import { measurePreset } from '../../monitor/measured-client.js'
 import type { FeedDetails, Message, OriginRow, RateDetails } from '../../monitor/messages.js'
@@ -19,7 +20,7 @@ const eth = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const fine = `0x1003${'0'.repeat(60)}`
 
 /** An engine that publishes when the test says so, a stream of it, and its monitor. */
-async function start(options: DataEngineOptions = {}, isVerified = false) {
+async function start(options: DataEngineOptions = {}, isVerified = false, hasMarket = false) {
   const engine = await startDataEngine({
     feeds: [eth, fine],
     intervalMs: 0,
@@ -30,11 +31,12 @@ async function start(options: DataEngineOptions = {}, isVerified = false) {
   const { apiKey, userSecret, endpoint, wsEndpoint, network } = engine
   const verify = isVerified ? { verify: { signers: network } } : {}
   const config = { apiKey, userSecret, endpoint, wsEndpoint, haMode: true, ...verify }
-  const measured = measurePreset(config)
+  const guard = marketGuard({ feeds: { [eth]: { maxAge: 3000 } } })
+  const measured = measurePreset(config, hasMarket ? [guard] : [])
   closers.push(() => measured.client.close())
   const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
   const stream = measured.client.createStream([...engine.feeds])
-  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint }
+  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint, hasMarket }
   const monitor = await monitorOf(source, stream, { files: {} })
   closers.push(() => monitor.close())
   const reader = follow(Number(new URL(monitor.url).port))
@@ -182,6 +184,65 @@ describe('a monitor', () => {
     await shows('feeds', { state: 'stale' }, 0)
     stream.emit('status', { type: 'fresh', feedIDs: [eth] })
     await shows('feeds', { state: 'live' }, 0)
+  })
+})
+
+describe('the market of a monitor', () => {
+  const price = 4n * 10n ** 18n
+
+  test('says whether each feed may be traded, why not, and since when', async () => {
+    const { engine, stream, reader, shows, ask } = await start({}, false, true)
+    const before = Date.now()
+    const none = { tradable: false, reason: 'no-report', text: 'no report has come yet' }
+    await shows('markets', none, 0)
+    await shows('markets', none, 1)
+    await shows('verdict', { facts: expect.arrayContaining(['0 of 2 tradable']) })
+    await stream.connect()
+    engine.publish(eth, { price, bid: price, ask: price })
+    engine.publish(fine, { price, bid: 2n * price, ask: price })
+    await shows('markets', { tradable: true, caution: false, reason: 'open' }, 0)
+    const crossed = { tradable: false, reason: 'crossed', text: 'the bid is above the ask' }
+    await shows('markets', crossed, 1)
+    await shows('verdict', { level: 'ok', facts: expect.arrayContaining(['1 of 2 tradable']) })
+    const since = reader.latest('markets', 1)?.since ?? 0
+    expect(since).toBeGreaterThanOrEqual(before - 1000)
+    expect(since).toBeLessThanOrEqual(Date.now() + 1000)
+    expect((await ask('/feed?feed=fine')).body).toMatchObject({ market: { ...crossed, since } })
+    // A feed becomes stale in silence.
+    await shows('markets', { tradable: false, reason: 'stale' }, 0)
+    await stream.close()
+    const ended = { tradable: false, reason: 'no-report', text: 'the stream has ended' }
+    await shows('markets', ended, 0)
+    await shows('markets', ended, 1)
+  })
+
+  test('says that a feed that may not be read can’t be traded', async () => {
+    const feeds = [eth, { feedID: fine, entitled: false }]
+    const { engine, stream, shows } = await start({ feeds }, false, true)
+    await stream.connect()
+    engine.publish(eth, { price, bid: price, ask: price })
+    await shows('markets', { tradable: true }, 0)
+    await shows('markets', { tradable: false, text: 'the feed may not be read' }, 1)
+  })
+
+  test('is not there without a market guard', async () => {
+    const { engine, stream, reader, shows, ask } = await start()
+    await stream.connect()
+    engine.publish(eth)
+    await shows('feeds', { state: 'live' }, 0)
+    expect(reader.latest('markets')).toBeUndefined()
+    expect((await ask('/feed?feed=ETH/USD')).body).not.toHaveProperty('market')
+  })
+
+  test('is there with --market', async () => {
+    const args = ['monitor', '--demo', '--market', '--port', '0']
+    const { child, output, ended } = startCommand(args)
+    await until(() => output.out.includes('Ctrl-C ends it'))
+    const reader = follow(Number(/127\.0\.0\.1:(\d+)/.exec(output.out)?.[1]))
+    closers.push(reader.stop)
+    await until(() => reader.latest('markets', 0)?.tradable === true)
+    child.kill('SIGINT')
+    expect(await ended).toMatchObject({ code: 0, err: '' })
   })
 })
 
