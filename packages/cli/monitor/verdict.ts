@@ -27,6 +27,8 @@ export interface Condition {
   readonly conflicts: RecentEvents
   /** Whether a connection was ever open. */
   readonly wasOpen: boolean
+  /** When feeds of the stream retire: a date for each of them. */
+  readonly retiring: readonly Date[]
   /** How many feeds may be traded; undefined unless this is judged. */
   readonly tradable?: number
   /** Since when reports have waited too long to be verified, if they do. */
@@ -52,6 +54,7 @@ export function verdictOf(condition: Condition): Verdict {
     `${up} of ${count(origins.length, 'origin')}`,
     gaps.count === 0 ? 'no gaps' : `${count(gaps.count, 'gap')} in 5 minutes`,
     ...(conflicts.count === 0 ? [] : [`${count(conflicts.count, 'conflict')} in 5 minutes`]),
+    ...(condition.retiring.length === 0 ? [] : [describeRetiring(condition.retiring)]),
     ...(tradable === undefined ? [] : [describeTradable(tradable, total)]),
     ...(behindSince === undefined ? [] : ['verification is behind']),
   ]
@@ -111,6 +114,13 @@ function listed({ names }: FeedGroup): string {
 
 function describeEvents(name: string, { count: number, since = 0, last }: RecentEvents): Need {
   return { text: `${count(number, name)}, the last: ${last}`, since }
+}
+
+function describeRetiring(dates: readonly Date[]): string {
+  const first = new Date(Math.min(...dates.map(Number))).toISOString().slice(0, 10)
+  return dates.length === 1
+    ? `1 feed retires on ${first}`
+    : `${dates.length} feeds retire, the first on ${first}`
 }
 
 function describeTradable(tradable: number, total: number): string {

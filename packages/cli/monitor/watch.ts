@@ -51,6 +51,8 @@ export class Watch {
   readonly #reconnects = new Map<string, number>()
   /** Since when an origin has missed a connection that was open. */
   readonly #away = new Map<string, number>()
+  /** When feeds retire. */
+  readonly #retiring = new Map<string, Date>()
   readonly #startedAt = Date.now()
   readonly #rates = new Series()
   readonly #gaps = new Recent()
@@ -125,6 +127,13 @@ export class Watch {
       if (state !== undefined && 'feedIDs' in status)
         feeds.setState(status.feedIDs, state, Date.now())
     })
+    // Only a stack with the plugin declares its event.
+    if (this.#watched.counts.has('retirement'))
+      stream.on('retiring', ({ feedID, at }) => {
+        this.#retiring.set(feedID, at)
+        const day = at.toISOString().slice(0, 10)
+        this.#journal.add('warning', 'retiring', `${feeds.nameOf(feedID)}: it retires on ${day}`)
+      })
     tellEvents(stream, feeds.nameOf, ({ level, kind, text, error }) => {
       if (error !== undefined) this.#errors++
       // The journal shows feeds by name, also in the text of an error.
@@ -180,6 +189,7 @@ export class Watch {
       gaps: this.#gaps.read(),
       conflicts: this.#conflicts.read(),
       wasOpen: this.#wasOpen,
+      retiring: [...this.#retiring.values()],
       ...given({ tradable: this.#feeds.tradable() }),
       ...given({ behindSince: this.#behindSince, ended: this.#ended }),
     }

@@ -155,6 +155,7 @@ const well: Condition = {
   gaps: none,
   conflicts: none,
   wasOpen: true,
+  retiring: [],
 }
 
 describe('the verdict', () => {
@@ -235,6 +236,13 @@ describe('the verdict', () => {
       'starting',
       'Waiting for first reports',
       '1 of 2 feeds live, 1 waiting · 2 of 2 origins · no gaps',
+      [],
+    ],
+    [
+      { retiring: [new Date('2027-02-01'), new Date('2027-01-01')] },
+      'ok',
+      'All is well',
+      '500 feeds, all live · 2 of 2 origins · no gaps · 2 feeds retire, the first on 2027-01-01',
       [],
     ],
     [

@@ -187,6 +187,19 @@ describe('a monitor', () => {
   })
 })
 
+test('says which feed the service is going to retire', async () => {
+  const feeds = [eth, { feedID: fine, catalogue: { expectedDecommissionAt: '2126-12-01' } }]
+  const { stream, reader, shows } = await start({ feeds })
+  await stream.connect()
+  // The catalogue is asked ten seconds after the first connection.
+  await pause(10_000)
+  const fact = '1 feed retires on 2126-12-01'
+  await shows('verdict', { facts: expect.arrayContaining([fact]) })
+  const events = reader.messages.flatMap(({ events: each = [] }) => each)
+  const text = 'fine: it retires on 2126-12-01'
+  expect(events).toContainEqual(expect.objectContaining({ kind: 'retiring', text }))
+})
+
 describe('the market of a monitor', () => {
   const price = 4n * 10n ** 18n
 
