@@ -32,7 +32,7 @@ const suites = [
 ]
 /** The longest ones, which change only with the test kit, the vault's resharing and the release. */
 const notShared =
-  'test/(testing/planted|vault/holder-attack-table|build/(publish|check-release))\\.long\\.test'
+  'test/(testing/(planted|found)|vault/holder-attack-table|build/(publish|check-release))\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
