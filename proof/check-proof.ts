@@ -382,7 +382,7 @@ function readProof(given: Proof | string): Proof {
 function parse(text: string): unknown {
   if (text.length > MAX_CHARACTERS)
     refuse('too-large', `its text must be at most ${MAX_CHARACTERS} characters`)
-  const bare = (json: string): string => json.replace(/[\s\uFEFF]+/g, '')
+  const bare = (json: string): string => json.replace(/\s+/g, '')
   let value: unknown
   let isPlain: boolean
   try {

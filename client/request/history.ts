@@ -41,17 +41,17 @@ export function iterateHistory<Data>(
   feedID: string,
   options: HistoryOptions,
 ): AsyncGenerator<Report<Data>, void, undefined> {
-  const { from, to, ...rest } = readOptions('reports', options, schema)
+  const feed = parseFeedID(feedID)
+  const { from, to, limit, signal } = readOptions('reports', options, schema)
+  checkTime('from', from, [feed])
   if (to < from) throw new ValidationError(`to must not be before from: ${to} is before ${from}`)
-  return walk(iteratePages(getReportsPage, feedID, { ...rest, from }))
+  return walk()
 
-  async function* walk(
-    pages: AsyncIterable<ReportsPage<Data>>,
-  ): AsyncGenerator<Report<Data>, void, undefined> {
+  async function* walk(): AsyncGenerator<Report<Data>, void, undefined> {
     let newest = from - 1
-    for await (const page of pages) {
+    for await (const page of iteratePages(getReportsPage, feed, from, limit, signal)) {
       for (const report of page) {
-        if (rest.signal?.aborted) throw rest.signal.reason
+        if (signal?.aborted) throw signal.reason
         if (report.observationsTimestamp > to) return
         if (report.observationsTimestamp === newest) continue
         newest = report.observationsTimestamp
@@ -63,23 +63,19 @@ export function iterateHistory<Data>(
 }
 
 /** Iterates the pages of a feed from a time on. It fetches a page when the loop needs it. */
-function iteratePages<Data>(
+async function* iteratePages<Data>(
   getReportsPage: Rest<Data>['getReportsPage'],
   feedID: string,
-  { from, limit, signal }: Omit<HistoryOptions, 'to'>,
+  from: number,
+  limit: number | undefined,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<ReportsPage<Data>, void, undefined> {
-  const feed = parseFeedID(feedID)
-  checkTime('from', from, [feed])
   const request = signal && { signal }
-  return walk()
-
-  async function* walk(): AsyncGenerator<ReportsPage<Data>, void, undefined> {
-    // getReportsPage rejects a page that begins too early, so the start grows with each page.
-    for (let start: number | undefined = from; start !== undefined; ) {
-      const page: ReportsPage<Data> = await getReportsPage(feed, start, limit, request)
-      yield page
-      start = page.nextStartTime
-    }
+  // getReportsPage rejects a page that begins too early, so the start grows with each page.
+  for (let start: number | undefined = from; start !== undefined; ) {
+    const page: ReportsPage<Data> = await getReportsPage(feedID, start, limit, request)
+    yield page
+    start = page.nextStartTime
   }
 }
 
@@ -130,7 +126,7 @@ export class ReportsBetween<out Data = unknown> implements AsyncIterable<Report<
     const { signal } = readOptions('getReportsBetween', options, { signal: checkSignal })
     const limit = Math.min(Math.max(SHORT_PAGE, to - from + 1), LONG_PAGE)
     const walk = (): AsyncGenerator<ReportsPage<Data>, void, undefined> =>
-      iteratePages(getReportsPage, feedID, { from, limit, ...(signal && { signal }) })
+      iteratePages(getReportsPage, feedID, from, limit, signal)
     this.#reports = () =>
       this.#walk(walk(), from, to, time => now() - inMilliseconds(feedID, time), signal)
   }
