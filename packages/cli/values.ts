@@ -215,8 +215,17 @@ export function feedTime(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)
 }
 
-/** The time of an option in the unit of a feed. Throws if the feed has none between two seconds. */
-export function givenTime(option: string, feedID: string, ms: number): number {
+/**
+ * The time of an option, or `otherwise` without the option, in the unit of a feed. Throws if the
+ * feed has no time between two seconds, and the option is one.
+ */
+export function givenTime(
+  option: string,
+  feedID: string,
+  ms: number | undefined,
+  otherwise = 0,
+): number {
+  if (ms === undefined) return feedTime(feedID, otherwise)
   if (feedResolution(feedID) === 's' && ms % 1000 !== 0)
     throw new ValidationError(
       `${option} must be a whole second: the times of feed ${feedID} are in seconds`,

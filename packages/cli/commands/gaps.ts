@@ -9,7 +9,7 @@ import { count, dateRange, duration, feedName, observedAt } from '../output/feed
 import { requestLogging } from '../output/log.js'
 import { createProgress } from '../output/progress.js'
 import { connect, findService, type ServiceOptions, serviceOptions } from '../service/service.js'
-import { checkPast, feedTime, givenTime, timeText } from '../values.js'
+import { checkPast, givenTime, timeText } from '../values.js'
 
 /** Adds `gaps`. */
 export const addGapsCommand: AddCommand = defineCommand({
@@ -78,8 +78,7 @@ async function readService(
   const progress = createProgress(io, true)
   try {
     for (const [at, { feedID }] of feeds.entries()) {
-      const end =
-        options.to === undefined ? feedTime(feedID, to) : givenTime('--to', feedID, options.to)
+      const end = givenTime('--to', feedID, options.to, to)
       const range = { from: givenTime('--from', feedID, from), to: end }
       const { signal } = io
       for await (const report of client.reports(feedID, { ...range, limit: 100, signal })) {

@@ -9,7 +9,7 @@ import { ParquetFile } from '../output/parquet-file.js'
 import { createProgress } from '../output/progress.js'
 import { TextFile } from '../output/text-file.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
-import { checkPast, feedTime, givenTime, timeText } from '../values.js'
+import { checkPast, givenTime, timeText } from '../values.js'
 
 /** Adds `history`. */
 export const addHistoryCommand: AddCommand = defineCommand({
@@ -66,8 +66,7 @@ export const addHistoryCommand: AddCommand = defineCommand({
     else if (parquet) file = await ParquetFile.open(out, feed, options)
     else file = await TextFile.open(out, format, feedID, resume)
     const from = Math.max(givenTime('--from', feedID, options.from), (file?.last ?? 0) + 1)
-    const end =
-      options.to === undefined ? feedTime(feedID, to) : givenTime('--to', feedID, options.to)
+    const end = givenTime('--to', feedID, options.to, to)
     const { signal } = io
     const progress = createProgress(io, file !== undefined)
     let written = 0

@@ -8,7 +8,7 @@ import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
 import { Deadline, timeoutOptions } from '../service/deadline.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
-import { checkPast, feedTime, givenTime, timeText } from '../values.js'
+import { checkPast, givenTime, timeText } from '../values.js'
 
 function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadline {
   return new Deadline(timeout, 'the service has not answered', io.signal)
@@ -121,8 +121,7 @@ function byTime(
   const recent = Date.now() - PUBLISHED_AFTER
   const groups = new Map<number, Feed[]>()
   for (const feed of feeds) {
-    const { feedID } = feed
-    const time = at === undefined ? feedTime(feedID, recent) : givenTime('--at', feedID, at)
+    const time = givenTime('--at', feed.feedID, at, recent)
     groups.set(time, [...(groups.get(time) ?? []), feed])
   }
   return groups
