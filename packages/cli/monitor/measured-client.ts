@@ -17,6 +17,8 @@ type MeasuredConfig = Pick<
  */
 export interface MeasuredClient {
   readonly client: Client<DecodedReport>
+  /** The names of all plugins. */
+  readonly names: ReadonlySet<string>
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
 }
@@ -39,6 +41,7 @@ export function measureClient(
   const { plugins, counts } = countPlugins(stack)
   return {
     client: createClient({ ...options, plugins: [...first, own, ...plugins] }),
+    names: new Set([...first, own, ...plugins].map(({ name }) => name)),
     counts,
     ages,
   }

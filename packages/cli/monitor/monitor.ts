@@ -21,7 +21,6 @@ interface ShownSource extends MeasuredClient {
   readonly feeds: readonly Feed[]
   readonly name: string
   readonly wire: string
-  readonly hasMarket?: boolean
 }
 
 /** The address at which the page is served, and its files. */

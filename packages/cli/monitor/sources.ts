@@ -32,8 +32,6 @@ export interface Source extends MeasuredClient, AsyncDisposable {
   readonly name: string
   /** The wire below the stack: its URL or its name. */
   readonly wire: string
-  /** Whether the client has a market guard. */
-  readonly hasMarket: boolean
 }
 
 /** Plugins that stand above the counted ones. */
@@ -50,9 +48,8 @@ export async function openSource(
   first: Plugins,
   io: IO,
 ): Promise<Source> {
-  const hasMarket = options.market === true
   // The guard judges what all other plugins pass on.
-  const above = hasMarket ? [...first, marketGuard()] : first
+  const above = options.market ? [...first, marketGuard()] : first
   const signers = await findSigners(options)
   const verify: Verify = given({ verify: signers && { signers } })
   const {
@@ -69,7 +66,7 @@ export async function openSource(
   try {
     const choose = () => chooseFeeds(names, lister, { network }, io)
     const feeds = await keepAsking(choose, source.name, {}, io)
-    return { ...source, client, feeds, hasMarket, [asyncDispose]: closeAll }
+    return { ...source, client, feeds, [asyncDispose]: closeAll }
   } catch (error) {
     await closeAll()
     throw error

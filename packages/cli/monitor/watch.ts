@@ -24,8 +24,8 @@ export interface Watched {
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
   readonly feeds: readonly Feed[]
-  /** Whether the client has a market guard, whose verdicts are shown. @default false */
-  readonly hasMarket?: boolean
+  /** The names of the client's plugins. Only a plugin of the stack declares its event. */
+  readonly names: ReadonlySet<string>
 }
 
 /** The state of a feed, by the status that begins the state. */
@@ -76,7 +76,7 @@ export class Watch {
     this.#journal = new Journal(board, Date.now)
     this.readers = new Readers(board, () => this.#refresh())
     this.#listen(watched.stream)
-    if (watched.hasMarket) this.#listenToMarket(watched)
+    if (watched.names.has('market-guard')) this.#listenToMarket(watched)
     this.#timer = setInterval(() => this.#sample(), SAMPLE_INTERVAL)
     this.#refresh()
   }
@@ -127,8 +127,7 @@ export class Watch {
       if (state !== undefined && 'feedIDs' in status)
         feeds.setState(status.feedIDs, state, Date.now())
     })
-    // Only a stack with the plugin declares its event.
-    if (this.#watched.counts.has('retirement'))
+    if (this.#watched.names.has('retirement'))
       stream.on('retiring', ({ feedID, at }) => {
         this.#retiring.set(feedID, at)
         const day = at.toISOString().slice(0, 10)

@@ -36,7 +36,7 @@ async function start(options: DataEngineOptions = {}, isVerified = false, hasMar
   closers.push(() => measured.client.close())
   const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
   const stream = measured.client.createStream([...engine.feeds])
-  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint, hasMarket }
+  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint }
   const monitor = await monitorOf(source, stream, { files: {} })
   closers.push(() => monitor.close())
   const reader = follow(Number(new URL(monitor.url).port))
