@@ -11,11 +11,11 @@ import {
   type Schema,
   withDefault,
 } from 'sluice/core'
-import type { Health } from 'sluice/internal'
 import {
   asyncDispose,
   codeOf,
   createPermissions,
+  type Health,
   type Lock,
   type PermissionOptions,
   permissionRules,

@@ -12,8 +12,14 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import type { Health } from 'sluice/internal'
-import { asyncDispose, boxKeys, formatKey, parseKey, pickOptions } from 'sluice/internal'
+import {
+  asyncDispose,
+  boxKeys,
+  formatKey,
+  type Health,
+  parseKey,
+  pickOptions,
+} from 'sluice/internal'
 import {
   audit,
   type ConfidentialCall,

@@ -2,10 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createLifetime, onAbort, ValidationError } from 'sluice/core'
-import type { Health } from 'sluice/internal'
 import {
   asyncDispose,
   foreignCause,
+  type Health,
   type HTTPAnswer,
   HTTPError,
   jsonAnswer,

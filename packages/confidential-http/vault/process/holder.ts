@@ -1,6 +1,5 @@
 import { asError, checkNumber, type Log, ValidationError } from 'sluice/core'
-import type { Health } from 'sluice/internal'
-import { type BoxKeys, checkName, formatKey, formatName } from 'sluice/internal'
+import { type BoxKeys, checkName, formatKey, formatName, type Health } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { digestOf, readManifest, type SignedManifest, usableOf } from '../manifest.js'
 import { ShareMaker } from '../release.js'
