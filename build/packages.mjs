@@ -13,6 +13,7 @@ export const packages = {
   '@sluice/engine': 'packages/engine',
   '@sluice/confidential-http': 'packages/confidential-http',
   '@sluice/nats': 'packages/nats',
+  '@sluice/sinks': 'packages/sinks',
   '@sluice/cli': 'packages/cli',
   'create-sluice': 'packages/create-sluice',
 }

@@ -201,6 +201,7 @@ export function createClient<const Given extends Plugins>(
         client: life,
         clientOf,
         present,
+        find,
         totals,
         options: streamOptions,
         transport,

@@ -27,6 +27,11 @@ import type { ReportVerifier } from './verifier.js'
 export interface Decoder<out Data = unknown> {
   /** The version of the reports: 3 for feeds whose id begins with `0x0003`. */
   readonly version: number
+  /**
+   * The fields after the common head, with their types. A store makes its columns from them.
+   * `defineDecoder` sets it.
+   */
+  readonly fields?: Fields
   /** Reads a blob whose encoding and feed id have been checked. Throws ReportDecodingError. */
   decode(blob: Blob): Data
 }
@@ -177,7 +182,12 @@ export function defineDecoder<const Version extends number, const Schema extends
       throw decodingError(feedID, `its blob has ${blob.length - tail} bytes too many`)
     return data
   }
-  return Object.freeze({ version, decode: decode as (blob: Blob) => Decoded<Version, Schema> })
+  const shown: Fields = Object.freeze({ ...fields })
+  return Object.freeze({
+    version,
+    fields: shown,
+    decode: decode as (blob: Blob) => Decoded<Version, Schema>,
+  })
 }
 
 /** The names of `BaseFields`, and `version`. */

@@ -1,8 +1,10 @@
+import type { DataStreamsError } from '../../core/errors.js'
 import type { ScopeFacts, ServiceKey } from '../../core/scope.js'
 import type { Gap, GapFilled } from '../../report/gaps.js'
 import type { Report } from '../../report/report.js'
 import type { ClientMetrics } from '../metrics.js'
 import type { RequestReply, Rest } from '../rest.js'
+import type { CursorStore } from '../stores/file-cursors.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
 
 /** The scope of one request. */
@@ -31,6 +33,14 @@ export const credentialsKey: ServiceKey<{
 /** When feeds are going to retire, in milliseconds by feed id: a map for each stream. */
 export const retirementKey: ServiceKey<Set<ReadonlyMap<string, number>>> = {
   name: 'the retirement of feeds',
+}
+
+/**
+ * Makes the cursor store of a stream that has no option `cursors`. A plugin that keeps what it gets
+ * provides it, so that a stream resumes from there.
+ */
+export const cursorStoreKey: ServiceKey<() => CursorStore | undefined> = {
+  name: 'the cursors of streams',
 }
 
 /** The counters that plugins may increase. */
@@ -72,6 +82,17 @@ export interface StreamScope extends ScopeFacts {
      * report, and its sender need not send it again.
      */
     acknowledge(report: Report): void
+    /**
+     * Keeps a report unacknowledged until `release`, whatever the stream's option `acknowledge`
+     * says. A stage calls it before it passes the report on. The report counts as taken: without a
+     * handler, it does not wait for one. The connections are paused once the stream's `queue` of
+     * reports is held.
+     */
+    hold(report: Report): void
+    /** Ends a `hold`. The report is acknowledged once nothing else holds it. */
+    release(report: Report): void
+    /** Saves the cursors now, without waiting for the interval. Resolves even if that fails. */
+    save(): Promise<void>
   }
   /** Flow control, for a plugin with a full buffer. */
   readonly flow: {
@@ -83,6 +104,8 @@ export interface StreamScope extends ScopeFacts {
      */
     pause(): { readonly hasUnpausable: boolean; resume(): void }
   }
+  /** Ends the stream with a failure, which `closed` rejects with. */
+  fail(error: DataStreamsError): void
   /**
    * Increases a counter of `getMetrics`. Give the report, except for a message without a report. A
    * report that is `verificationFailed` does not count as a sign of life of its feed.

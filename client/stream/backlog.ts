@@ -100,6 +100,8 @@ export class Backlog {
    */
   readonly #held = new Map<string, Map<Report, number>>()
   #heldCount = 0
+  /** True once a plugin has held a report. */
+  #hasHolder = false
   /** All calls of `read` share this reader. */
   readonly #reader: ReportReader = []
   #isRead = false
@@ -133,6 +135,7 @@ export class Backlog {
    * report waits in the queue.
    */
   deliver(report: Report): void {
+    const isTaken = this.#hasHolder && this.#isHeld(report)
     if (this.#isManual) {
       this.#hold(report)
       onAcknowledge(report, this.#release)
@@ -144,11 +147,23 @@ export class Backlog {
       // later reports.
       const isAwaited = this.#readers.length > 0
       const isIterated = this.#isIterated
-      if (!this.#give(report) || isIterated) this.#enqueue(report)
+      const isGiven = this.#give(report) || isTaken
+      if (!isGiven || isIterated) this.#enqueue(report)
       else if (isAwaited) this.#readers.shift()?.resolve(report)
     }
     if (this.#heldCount > 0 && this.#size > 0) this.#checkGivenOut()
     if (this.#isAutomatic && !this.#isHeld(report)) this.#owner.acknowledged(report)
+  }
+
+  /** A plugin keeps the report until `release`. */
+  hold(report: Report): void {
+    this.#hasHolder = true
+    this.#hold(report)
+  }
+
+  /** A plugin no longer needs the report. A report without holders is acknowledged. */
+  release(report: Report): void {
+    this.#release(report)
   }
 
   /** A `report` handler was added. It gets the queued reports next, unless they wait for a loop. */
@@ -288,7 +303,7 @@ export class Backlog {
   }
 
   #drop(report: Report): void {
-    this.#forget(report)
+    this.forget(report)
     this.#owner.dropped(report)
     this.#gaps.add(report)
   }
@@ -350,11 +365,12 @@ export class Backlog {
       feed.set(report, holders - 1)
       return
     }
-    this.#forget(report)
+    this.forget(report)
     this.#owner.acknowledged(report)
   }
 
-  #forget(report: Report): void {
+  /** The report is out of the stream: nothing will acknowledge it. */
+  forget(report: Report): void {
     const feed = this.#held.get(report.feedID)
     if (feed?.delete(report) !== true) return
     if (feed.size === 0) this.#held.delete(report.feedID)

@@ -151,6 +151,11 @@ export class Cursors {
     return Object.freeze({ unsavedMs: this.#storage.unsavedMs, heldBackMs })
   }
 
+  /** Saves all changes now. Resolves even if the save fails. */
+  save(): Promise<void> {
+    return this.#storage.save()
+  }
+
   /**
    * Saves all changes, and releases the store. Resolves even if the save fails. A failed save is
    * not tried again.
@@ -301,7 +306,7 @@ class CursorStorage {
    */
   async flush(): Promise<void> {
     this.#isFlushed = true
-    await this.#startSave()
+    await this.save()
     await this.#leave()
   }
 
@@ -315,16 +320,17 @@ class CursorStorage {
     // After the end of the stream, a failed save is not repeated forever.
     if (this.#isFlushed && !this.#isFresh) return
     const delay = Math.max(0, this.#begunAt + this.#wait - performance.now())
-    this.#timer = setTimeout(() => this.#startSave(), delay)
+    this.#timer = setTimeout(() => this.save(), delay)
     this.#timer.unref?.()
   }
 
-  #startSave(): Promise<void> {
+  /** Saves the cursors now if they have changed, after the saves before it. */
+  save(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#pending++
     this.#lastSave = this.#lastSave
-      .then(() => this.#save())
+      .then(() => this.#write())
       .finally(() => {
         this.#pending--
         this.#arm()
@@ -332,7 +338,7 @@ class CursorStorage {
     return this.#lastSave
   }
 
-  async #save(): Promise<void> {
+  async #write(): Promise<void> {
     if (!this.#isChanged || !this.#isReadable) return
     if (owners.get(this.#store) !== this)
       return this.#giveUp('another stream goes on from the same store, and each needs its own')

@@ -2,11 +2,17 @@ import { abortable } from '../../core/async.js'
 import { asError, type DataStreamsError } from '../../core/errors.js'
 import type { Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
+import type { Services } from '../../core/scope.js'
 import { createOverflowGaps, type Gap } from '../../report/gaps.js'
 import type { DecoderTable, Report } from '../../report/report.js'
 import { reportVerifier } from '../../report/verifier.js'
 import type { Handler, Plugins, Sink } from '../contract/plugin.js'
-import type { PluginClient, ScopeEvents, StreamScope } from '../contract/scope.js'
+import {
+  cursorStoreKey,
+  type PluginClient,
+  type ScopeEvents,
+  type StreamScope,
+} from '../contract/scope.js'
 import type { Totals } from '../metrics.js'
 import type { Present } from '../present.js'
 import { composeReport } from '../stack.js'
@@ -41,6 +47,8 @@ export interface ClientParts<Data> {
   /** Returns the client that the plugins of the stream see. */
   clientOf(scope: StreamScope): PluginClient
   readonly present: Present
+  /** The service that a plugin has provided under the key. */
+  readonly find: Services['find']
   /** The summed counts of the client's streams. */
   readonly totals: Totals
   readonly transport: Pick<ShardsParts['connection'], 'connect' | 'now'>
@@ -118,16 +126,17 @@ export class RunningStream<Data> implements BacklogOwner {
         events.emit('status', { type: 'clock', ...change })
       }),
     )
+    const store = options.cursors ?? client.find(cursorStoreKey)?.()
     this.backlog = new Backlog(this, {
       ...options,
-      isTracked: options.cursors !== undefined || plugins.some(each => each.acknowledged),
+      isTracked: store !== undefined || plugins.some(each => each.acknowledged),
       flowControl: this.#flowControl,
       handlers,
     })
     this.#cursors =
-      options.cursors &&
+      store &&
       new Cursors({
-        store: options.cursors,
+        store,
         saveInterval: options.saveInterval,
         now: present.now,
         failed: error => {
@@ -265,7 +274,7 @@ export class RunningStream<Data> implements BacklogOwner {
     this.#events.emit('status', { type: 'backpressure', queued })
   }
 
-  /** Makes the stream fail. It ends once its connections are closed. */
+  /** Makes the stream fail. It ends once its connections are closed. `report` was dropped. */
   overflowed(error: DataStreamsError, report?: Report): void {
     if (report !== undefined) this.#leaveToAnother(report)
     this.#life.beginFailure(error)
@@ -277,12 +286,14 @@ export class RunningStream<Data> implements BacklogOwner {
     const feed = this.#feeds.states.get(report.feedID)
     // A plugin may have held the report until its feed was no longer subscribed.
     if (this.#handlers.isClosed || (feed === undefined && this.#feeds.hasRemoved)) {
+      this.backlog.forget(report)
       this.unacknowledged(report)
       return
     }
     if (this.#life.phase === 'failing') {
       this.#excess.add(report)
       this.#leaveToAnother(report)
+      this.backlog.forget(report)
       this.unacknowledged(report)
       return
     }
@@ -389,6 +400,9 @@ export class RunningStream<Data> implements BacklogOwner {
           if (this.#handlers.isClosed) this.unacknowledged(report)
           else this.acknowledged(report)
         },
+        hold: report => this.backlog.hold(report),
+        release: report => this.backlog.release(report),
+        save: async () => this.#cursors?.save(),
       },
       flow: {
         room: this.backlog.room,
@@ -403,6 +417,7 @@ export class RunningStream<Data> implements BacklogOwner {
           return pause
         },
       },
+      fail: error => this.overflowed(error),
       count: (as, report) => {
         this.#counters[as]++
         if (report === undefined || as === 'redelivered' || as === 'deadLetters') return

@@ -1,0 +1,228 @@
+import { ValidationError } from 'sluice/core'
+import type { Candle } from 'sluice/plugins/candles'
+import { allDecoders } from 'sluice/plugins/decoders'
+import { type Decoder, feedResolution, feedVersion, type Report } from 'sluice/report'
+
+/**
+ * What a column holds. Each store has a type of its own for each kind.
+ *
+ * | kind | value |
+ * |---|---|
+ * | `text` | a string |
+ * | `time` | a whole number: a time in the feed's unit |
+ * | `instant` | a number: milliseconds of Unix time |
+ * | `decimal` | a bigint: a price or another value, times 10^18 |
+ * | `integer` | a bigint or a number from 0 on, of at most 64 bits |
+ * | `wide` | a bigint from 0 on, of at most 256 bits |
+ * | `boolean` | a boolean |
+ * | `bytes` | bytes |
+ */
+export type ColumnKind =
+  | 'text'
+  | 'time'
+  | 'instant'
+  | 'decimal'
+  | 'integer'
+  | 'wide'
+  | 'boolean'
+  | 'bytes'
+
+/** A value of a row, before a store converts it. Null where a report has none. */
+export type ColumnValue = string | number | bigint | boolean | Uint8Array | null
+
+/** A column of a table. */
+export interface Column<Row> {
+  /** In lower case, with underscores. */
+  readonly name: string
+  readonly kind: ColumnKind
+  /** True for the columns of the primary key. */
+  readonly isKey: boolean
+  /** The value of a row. */
+  readonly of: (row: Row) => ColumnValue
+}
+
+/** A table: one for each version of reports, one for reports that nobody decodes, one for candles. */
+export interface Table<Row> {
+  /** `reports_v3`, `reports_undecoded` or `candles`. */
+  readonly name: string
+  readonly columns: readonly Column<Row>[]
+}
+
+/** Digits after the point of a decimal. */
+export const SCALE = 18
+
+/** The options that the tables depend on. */
+export interface TableOptions {
+  /** Whether the signed bytes are kept, as the column `full_report`. */
+  readonly raw: boolean
+  /** The digits after the point of a feed's prices. */
+  readonly decimalsOf: (feedID: string) => number
+  /** The decoders of versions that the library does not know. */
+  readonly decoders: readonly Decoder[]
+}
+
+/** The tables of a store, and which of them a report belongs to. */
+export class Tables {
+  readonly #options: TableOptions
+  readonly #decoders = new Map<number, Decoder>()
+  readonly #byVersion = new Map<number, Table<Report>>()
+  readonly undecoded: Table<Report>
+  readonly candles: Table<Candle>
+
+  constructor(options: TableOptions) {
+    this.#options = options
+    for (const decoder of [...allDecoders, ...options.decoders])
+      this.#decoders.set(decoder.version, decoder)
+    this.undecoded = {
+      name: 'reports_undecoded',
+      columns: [...headColumns, bytesColumn, ...tailColumns],
+    }
+    this.candles = { name: 'candles', columns: candleColumns(options.decimalsOf) }
+  }
+
+  /**
+   * The table of a report. A report that can't be decoded goes to a table of its own, with its
+   * bytes, so that it is not lost.
+   */
+  of(report: Report): Table<Report> {
+    const version = feedVersion(report.feedID)
+    const table = this.#byVersion.get(version) ?? this.#add(version)
+    try {
+      void report.decoded
+      return table
+    } catch {
+      return this.undecoded
+    }
+  }
+
+  #add(version: number): Table<Report> {
+    const decoder = this.#decoders.get(version)
+    const table =
+      decoder?.fields === undefined ? this.undecoded : this.#tableOf(version, decoder.fields)
+    this.#byVersion.set(version, table)
+    return table
+  }
+
+  #tableOf(version: number, fields: NonNullable<Decoder['fields']>): Table<Report> {
+    const { raw, decimalsOf } = this.#options
+    return {
+      name: `reports_v${version}`,
+      columns: [
+        ...headColumns,
+        ...Object.entries(fields).map(([name, type]) => fieldColumn(name, type, decimalsOf)),
+        feeColumn('nativeFee'),
+        feeColumn('linkFee'),
+        column('expires_at', 'time', report => fieldOf(report, 'expiresAt') as number),
+        ...(raw ? [bytesColumn] : []),
+        ...tailColumns,
+      ],
+    }
+  }
+}
+
+function column<Row>(
+  name: string,
+  kind: ColumnKind,
+  of: (row: Row) => ColumnValue,
+  isKey = false,
+): Column<Row> {
+  return { name, kind, isKey, of }
+}
+
+const msOf = (feedID: string, time: number): number =>
+  feedResolution(feedID) === 's' ? time * 1000 : time
+
+const headColumns: readonly Column<Report>[] = [
+  column('feed_id', 'text', report => report.feedID, true),
+  column('observations_timestamp', 'time', report => report.observationsTimestamp, true),
+  column('valid_from_timestamp', 'time', report => report.validFromTimestamp),
+  column('observed_at', 'instant', ({ feedID, observationsTimestamp: time }) => msOf(feedID, time)),
+]
+const tailColumns: readonly Column<Report>[] = [
+  // How and from where the report came: `live` or `backfill`, and the id of the origin.
+  column('source', 'text', report => report.source),
+  column('origin_id', 'text', report => report.originID ?? null),
+]
+const bytesColumn: Column<Report> = column('full_report', 'bytes', report =>
+  Buffer.from(report.fullReport.slice(2), 'hex'),
+)
+
+function feeColumn(field: 'nativeFee' | 'linkFee'): Column<Report> {
+  return column(snakeCase(field), 'wide', report => fieldOf(report, field) as bigint)
+}
+
+function fieldOf({ decoded }: Report, name: string): unknown {
+  return (decoded as Readonly<Record<string, unknown>>)[name]
+}
+
+/** The column of a field after the head. A signed integer is a value with decimals. */
+function fieldColumn(
+  field: string,
+  type: string,
+  decimalsOf: TableOptions['decimalsOf'],
+): Column<Report> {
+  const name = snakeCase(field)
+  if (type === 'uint64-twin')
+    return column(name, 'integer', report => fieldOf(report, `${field}Raw`) as bigint)
+  if (type === 'bool') return column(name, 'boolean', report => fieldOf(report, field) as boolean)
+  const [, kind, digits] = /^(u?int)(\d+)$/.exec(type) ?? []
+  const value = (report: Report): ColumnValue => fieldOf(report, field) as ColumnValue
+  if (kind === 'uint') return column(name, Number(digits) <= 64 ? 'integer' : 'wide', value)
+  if (kind === 'int')
+    return column(name, 'decimal', report =>
+      scaled(BigInt(fieldOf(report, field) as bigint | number), decimalsOf(report.feedID)),
+    )
+  return column(name, 'text', value)
+}
+
+function candleColumns(decimalsOf: TableOptions['decimalsOf']): readonly Column<Candle>[] {
+  const prices = ['open', 'high', 'low', 'close', 'twap'] as const
+  return [
+    column('feed_id', 'text', candle => candle.feedID, true),
+    column('candle_interval', 'text', candle => candle.interval, true),
+    column('start_time', 'time', candle => candle.start, true),
+    column('end_time', 'time', candle => candle.end),
+    column('started_at', 'instant', candle => msOf(candle.feedID, candle.start)),
+    ...prices.map(name =>
+      column<Candle>(name, 'decimal', candle => scaled(candle[name], decimalsOf(candle.feedID))),
+    ),
+    column('report_count', 'integer', candle => candle.count),
+    column('complete', 'boolean', candle => candle.complete),
+    // The ranges that no report holds, as JSON: [{"from":1700000000,"to":1700000004}]
+    column('missing', 'text', candle => JSON.stringify(candle.missing)),
+    column('revision', 'integer', candle => candle.revision),
+  ]
+}
+
+/** A value with the feed's decimals as one with `SCALE` digits after the point. */
+export function scaled(value: bigint, decimals: number): bigint {
+  return value * 10n ** BigInt(SCALE - decimals)
+}
+
+/** `lastUpdateTimestamp` as `last_update_timestamp`. */
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+/** Reads the option `decimals`: one number, or one for each feed. */
+export function readDecimals(
+  given: number | Readonly<Record<string, number>> | undefined,
+): TableOptions['decimalsOf'] {
+  const check = (field: string, value: unknown): number => {
+    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= SCALE)
+      return value as number
+    throw new ValidationError(`${field} must be a whole number from 0 to ${SCALE}`)
+  }
+  if (given === undefined) return () => SCALE
+  if (typeof given !== 'object' || given === null) {
+    const decimals = check('decimals', given)
+    return () => decimals
+  }
+  const byFeed = new Map(
+    Object.entries(given).map(([feedID, value]) => [
+      feedID.toLowerCase(),
+      check(`decimals[${feedID}]`, value),
+    ]),
+  )
+  return feedID => byFeed.get(feedID) ?? SCALE
+}

@@ -1,0 +1,62 @@
+/** The intervals that `candles` knows, and their seconds. */
+export const intervalSeconds = {
+  '1s': 1,
+  '5s': 5,
+  '10s': 10,
+  '15s': 15,
+  '30s': 30,
+  '1m': 60,
+  '5m': 300,
+  '15m': 900,
+  '30m': 1800,
+  '1h': 3600,
+  '4h': 14_400,
+  '1d': 86_400,
+} as const
+
+/** An interval of candles. It begins at a whole multiple of itself since 1970, in UTC. */
+export type CandleInterval = keyof typeof intervalSeconds
+
+/** A range of time, both ends included, in the feed's unit. */
+export interface CandleRange {
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * The prices of a feed in one interval. All prices are exact integers in the scale of the feed.
+ *
+ * The price of a moment is that of the report whose window holds the moment, as everywhere in this
+ * library. So a report counts in each interval that its window touches.
+ */
+export interface Candle {
+  /** In lower case. */
+  readonly feedID: string
+  /** The length of the interval. */
+  readonly interval: CandleInterval
+  /** The first time of the interval, in the feed's unit. */
+  readonly start: number
+  /** The last time of the interval, in the feed's unit. */
+  readonly end: number
+  /** The price of the earliest moment that a report holds. */
+  readonly open: bigint
+  /** The highest price. */
+  readonly high: bigint
+  /** The lowest price. */
+  readonly low: bigint
+  /** The price of the latest moment that a report holds. */
+  readonly close: bigint
+  /** The average of the price over the moments that reports hold, rounded towards zero. */
+  readonly twap: bigint
+  /** How many reports were observed in the interval. */
+  readonly count: number
+  /** True if reports hold every moment of the interval, so that nothing can change the candle. */
+  readonly complete: boolean
+  /** The ranges of the interval that no report holds. Empty if the candle is complete. */
+  readonly missing: readonly CandleRange[]
+  /**
+   * How many reports the candle is made of: those that touch the interval. A candle that is issued
+   * again has a higher number.
+   */
+  readonly revision: number
+}

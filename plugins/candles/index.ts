@@ -1,0 +1,1 @@
+export type { Candle, CandleInterval, CandleRange } from './candle.js'

@@ -1,0 +1,1 @@
+export type { SinkBatch, SinkOpening, SinkPosition, SinkRefusal, SinkStore } from './store.js'
