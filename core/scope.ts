@@ -58,3 +58,18 @@ export function createServices(): Services {
     find: <Service>(key: ServiceKey<Service>) => services.get(key) as Service | undefined,
   }
 }
+
+/**
+ * Checks that a plugin stands nearer to the caller than the plugins named in `below`, so that it
+ * gets what the caller gets.
+ */
+export function checkAbove(
+  { stack }: Pick<ClientScope, 'stack'>,
+  name: string,
+  below: readonly string[],
+): void {
+  const names = stack.map(each => each.name)
+  const wrong = names.slice(0, names.indexOf(name)).find(each => below.includes(each))
+  if (wrong !== undefined)
+    throw new ValidationError(`${name} must stand before ${wrong}, so that it gets what you get`)
+}

@@ -39,7 +39,7 @@ export const retirementKey: ServiceKey<Set<ReadonlyMap<string, number>>> = {
  * Makes the cursor store of a stream that has no option `cursors`. A plugin that keeps what it gets
  * provides it, so that a stream resumes from there.
  */
-export const cursorStoreKey: ServiceKey<() => CursorStore | undefined> = {
+export const cursorStoreKey: ServiceKey<(feedIDs: readonly string[]) => CursorStore | undefined> = {
   name: 'the cursors of streams',
 }
 

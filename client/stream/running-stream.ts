@@ -126,7 +126,7 @@ export class RunningStream<Data> implements BacklogOwner {
         events.emit('status', { type: 'clock', ...change })
       }),
     )
-    const store = options.cursors ?? client.find(cursorStoreKey)?.()
+    const store = options.cursors ?? client.find(cursorStoreKey)?.(feeds.all)
     this.backlog = new Backlog(this, {
       ...options,
       isTracked: store !== undefined || plugins.some(each => each.acknowledged),

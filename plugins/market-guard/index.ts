@@ -1,8 +1,8 @@
 import type { Plugin, Sink, Stage } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
-import { asError, ValidationError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
 import { MAX_TIMER } from '../../core/options.js'
-import type { ClientScope } from '../../core/scope.js'
+import { type ClientScope, checkAbove } from '../../core/scope.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { type CatalogueEntry, hoursOf } from './hours.js'
@@ -69,8 +69,6 @@ const lasting: ReadonlySet<MarketReason> = new Set([
 /** Milliseconds between two requests for the catalogue, after an answer and after a failure. */
 const CATALOGUE_INTERVAL = 3_600_000
 const CATALOGUE_RETRY = 300_000
-/** The plugins that must stand nearer to the wire than the guard. */
-const below: readonly string[] = ['continuity', 'dedup', 'verify']
 
 /**
  * Judges whether each feed of a stream may be traded, by its reports alone: the status of its
@@ -108,7 +106,8 @@ export interface MarketGuard extends Plugin<never> {
 class Guard implements MarketGuard {
   readonly name = 'market-guard'
   readonly events: readonly string[] = ['market']
-  readonly setup = checkPlace
+  readonly setup = (scope: ClientScope): void =>
+    checkAbove(scope, 'market-guard', ['continuity', 'dedup', 'verify'])
   readonly report: Stage
   readonly #streams = new Set<GuardedStream>()
 
@@ -134,15 +133,6 @@ class Guard implements MarketGuard {
     const id = parseFeedID(feedID)
     for (const stream of this.#streams) stream.accept(id)
   }
-}
-
-function checkPlace({ stack }: ClientScope): void {
-  const names = stack.map(({ name }) => name)
-  const wrong = names.slice(0, names.indexOf('market-guard')).find(name => below.includes(name))
-  if (wrong !== undefined)
-    throw new ValidationError(
-      `market-guard must stand before ${wrong}, so that it judges what you get`,
-    )
 }
 
 /** A feed of a stream, with the verdict that was announced last. */

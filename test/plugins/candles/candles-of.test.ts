@@ -1,0 +1,208 @@
+import { describe, expect, test } from '@jest/globals'
+import { ValidationError } from '../../../core/errors.js'
+import { type Candle, type CandleInterval, candlesOf } from '../../../plugins/candles/index.js'
+import { twap } from '../../../proof/index.js'
+import { inForm } from '../../support/long.js'
+import { createRandom, type Random } from '../../support/random.js'
+
+const inSeconds = `0x0003${'c1'.repeat(30)}`
+const inMilliseconds = `0x1003${'c1'.repeat(30)}`
+const lengths = { '1s': 1, '5s': 5, '10s': 10, '15s': 15, '1m': 60, '5m': 300, '1h': 3600 } as const
+const FIRST = 1_700_000_040
+
+interface Given {
+  readonly feedID: string
+  readonly fullReport: string
+  readonly validFromTimestamp: number
+  readonly observationsTimestamp: number
+  readonly decoded: { readonly price: bigint }
+}
+
+function reportOf(feedID: string, from: number, to: number, price: bigint): Given {
+  const times = { validFromTimestamp: from, observationsTimestamp: to }
+  return { feedID, fullReport: `0x${`${from}${to}`.repeat(60)}`, ...times, decoded: { price } }
+}
+
+function priceIn(random: Random): bigint {
+  const price = (1n << BigInt(random.pick(71, 79))) + BigInt(random.pick(0, 1e9))
+  return random.chance(0.1) ? -price : price
+}
+
+/** Reports whose windows follow each other, some wide, with holes where reports were lost. */
+function chainOf(feedID: string, random: Random, count: number): Given[] {
+  const unit = feedID === inSeconds ? 1 : 1000
+  const reports: Given[] = []
+  let from = FIRST * unit + random.pick(0, 90) * unit
+  for (let index = 0; index < count; index++) {
+    const width = random.chance(0.2) ? random.pick(2, 40) : 1
+    const to = from + (unit === 1 ? width : width * random.pick(50, 200)) - 1
+    if (!random.chance(0.05)) reports.push(reportOf(feedID, from, to, priceIn(random)))
+    from = to + 1
+  }
+  return reports
+}
+
+/** What a candle is by its definition: it looks at each moment of the interval. */
+function modelOf(given: readonly Given[], interval: CandleInterval): Map<number, Candle> {
+  const [{ feedID }] = given as [Given]
+  const unit = feedID === inSeconds ? 1 : 1000
+  const length = lengths[interval as keyof typeof lengths] * unit
+  const candles = new Map<number, Candle>()
+  const first = Math.min(...given.map(each => each.validFromTimestamp))
+  const last = Math.max(...given.map(each => each.observationsTimestamp))
+  for (let start = first - (first % length); start <= last; start += length) {
+    const end = start + length - 1
+    const inside = given
+      .filter(each => each.observationsTimestamp >= start && each.validFromTimestamp <= end)
+      .sort((one, other) => one.validFromTimestamp - other.validFromTimestamp)
+    if (inside.length === 0) continue
+    const missing: { from: number; to: number }[] = []
+    let next = start
+    let sum = 0n
+    let held = 0
+    for (const each of inside) {
+      const from = Math.max(start, each.validFromTimestamp)
+      const to = Math.min(end, each.observationsTimestamp)
+      if (from > next) missing.push({ from: next, to: from - 1 })
+      sum += each.decoded.price * BigInt(to - from + 1)
+      held += to - from + 1
+      next = to + 1
+    }
+    if (next <= end) missing.push({ from: next, to: end })
+    const prices = inside.map(each => each.decoded.price)
+    const sorted = [...prices].sort((one, other) => (one < other ? -1 : 1))
+    candles.set(start, {
+      feedID,
+      interval,
+      start,
+      end,
+      open: prices[0] as bigint,
+      high: sorted.at(-1) as bigint,
+      low: sorted[0] as bigint,
+      close: prices.at(-1) as bigint,
+      twap: sum / BigInt(held),
+      count: inside.filter(each => each.observationsTimestamp <= end).length,
+      complete: missing.length === 0,
+      missing,
+      revision: inside.length,
+    })
+  }
+  return candles
+}
+
+async function finalOf(
+  given: readonly Given[],
+  intervals: readonly CandleInterval[],
+): Promise<Map<string, Candle>> {
+  const final = new Map<string, Candle>()
+  for await (const candle of candlesOf(given, { intervals })) {
+    const key = `${candle.interval} ${candle.start}`
+    const before = final.get(key)
+    if (before !== undefined) {
+      expect(candle.revision).toBeGreaterThan(before.revision)
+      expect(before.complete).toBe(false)
+    }
+    final.set(key, candle)
+  }
+  return final
+}
+
+describe('candlesOf', () => {
+  test('equals the definition, whatever the order and however often a report comes', async () => {
+    for (let seed = 1; seed <= inForm(60, 3000); seed++) {
+      const random = createRandom(seed)
+      const feedID = random.chance(0.5) ? inSeconds : inMilliseconds
+      const reports = chainOf(feedID, random, random.pick(1, 250))
+      if (reports.length === 0) continue
+      const known = Object.keys(lengths) as CandleInterval[]
+      const intervals = known.filter(() => random.chance(0.5))
+      if (intervals.length === 0) intervals.push('1m')
+      const given = random.chance(0.3) ? reports : shuffle(reports, random)
+      const found = await finalOf(given, intervals)
+      const expected = intervals.flatMap(interval =>
+        Array.from(modelOf(reports, interval), ([start, candle]): [string, Candle] => [
+          `${interval} ${start}`,
+          candle,
+        ]),
+      )
+      expect([...found].sort(byKey)).toEqual(expected.sort(byKey))
+    }
+  })
+
+  test('the average is that of twap over the same window', async () => {
+    const reports = chainOf(inSeconds, createRandom(5), 900)
+    const candles = [...(await finalOf(reports, ['1m', '5m'])).values()].filter(
+      each => each.complete,
+    )
+    expect(candles.length).toBeGreaterThan(3)
+    for (const { start, end, twap: average } of candles) {
+      const ends = { open: 'to', straddling: 'clip' } as const
+      expect(twap(reports, { from: start, to: end + 1, ends }).value).toBe(average)
+    }
+  })
+
+  test('a report that absorbed a gap is the price of each moment that it holds', async () => {
+    const wide = reportOf(inSeconds, FIRST + 58, FIRST + 62, 7n)
+    const found = await finalOf([wide], ['1s', '1m'])
+    expect([...found.values()].filter(each => each.interval === '1s')).toHaveLength(5)
+    expect(found.get(`1m ${FIRST}`)).toMatchObject({
+      close: 7n,
+      count: 0,
+      complete: false,
+      missing: [{ from: FIRST, to: FIRST + 57 }],
+      revision: 1,
+    })
+    expect(found.get(`1m ${FIRST + 60}`)).toMatchObject({ open: 7n, count: 1, revision: 1 })
+  })
+
+  test('a window that no report has does not take long', async () => {
+    const forged = reportOf(inMilliseconds, 0, FIRST * 1000, 1n)
+    const begin = performance.now()
+    const found = await finalOf([forged], ['1s', '1d'])
+    expect(found.size).toBe(302)
+    expect(performance.now() - begin).toBeLessThan(1000)
+  })
+
+  test.each([
+    [{ intervals: [] }, /intervals must be a list of intervals/],
+    [{ intervals: ['2m'] }, /intervals must hold only 1s, 5s, .*, not 2m/],
+    [{ intervals: ['1m'], fields: 'bid' }, /unknown option 'fields' of candlesOf/],
+  ])('rejects %j', async (options, message) => {
+    const loop = candlesOf([], options as never)
+    await expect(loop.next()).rejects.toThrow(ValidationError)
+    await expect(candlesOf([], options as never).next()).rejects.toThrow(message)
+  })
+
+  test('names the report that is wrong, and a version without a price', async () => {
+    const right = reportOf(inSeconds, FIRST, FIRST, 1n)
+    const options = { intervals: ['1m'] } as const
+    await expect(
+      candlesOf([right, { ...right, observationsTimestamp: '1' as never }], options).next(),
+    ).rejects.toThrow(/reports\[1\]: validFromTimestamp and observationsTimestamp must be whole/)
+    await expect(candlesOf([{ ...right, feedID: 'ETH' }], options).next()).rejects.toThrow(
+      /reports\[0\]: feedID must be the id of a feed/,
+    )
+    const books = { ...right, feedID: `0x000d${'c1'.repeat(30)}` }
+    await expect(candlesOf([books], options).next()).rejects.toThrow(
+      /version 13 has no single price: name one with the option field/,
+    )
+    const bid = { ...books, decoded: { bestBid: 3n } }
+    const { value } = await candlesOf([bid], { ...options, field: 'bestBid' }).next()
+    expect(value).toMatchObject({ open: 3n })
+  })
+})
+
+function shuffle(reports: readonly Given[], random: Random): Given[] {
+  const given = [...reports, ...reports.filter(() => random.chance(0.2))]
+  for (let index = given.length - 1; index > 0; index--) {
+    const other = random.pick(0, index)
+    const kept = given[index] as Given
+    given[index] = given[other] as Given
+    given[other] = kept
+  }
+  return given
+}
+
+function byKey([one]: readonly [string, Candle], [other]: readonly [string, Candle]): number {
+  return one < other ? -1 : 1
+}
