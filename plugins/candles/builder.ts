@@ -64,8 +64,8 @@ const MOST_RANGES = 4096
 /** So many candles of an interval that miss a range are remembered, to be issued again. */
 const MOST_OPEN = 1024
 
-/** Prices of consecutive reports in a part of an interval, and the times that they hold. */
-interface Prices {
+/** Prices of consecutive moments of an interval. */
+class Prices {
   from: number
   to: number
   open: bigint
@@ -76,17 +76,60 @@ interface Prices {
   sum: bigint
   /** How many reports were observed from `from` to `to`. */
   count: number
+  /** True if the report that holds `to` was observed later. */
+  goesOn: boolean
+
+  /** One report, or the part of its window from `from` to `to`. */
+  constructor(from: number, to: number, price: bigint, goesOn: boolean) {
+    this.from = from
+    this.to = to
+    this.open = price
+    this.high = price
+    this.low = price
+    this.close = price
+    this.sum = to === from ? price : price * BigInt(to - from + 1)
+    this.count = goesOn ? 0 : 1
+    this.goesOn = goesOn
+  }
 }
 
 /** A candle that is not complete. */
-interface Bar extends Prices {
+class Bar extends Prices {
   readonly start: number
   readonly end: number
   /** How many times of the interval reports hold. */
   duration: number
-  /** True if the report that holds `end` was observed later. */
-  hasTail: boolean
-  isIssued: boolean
+  isIssued = false
+
+  constructor(start: number, length: number, prices: Prices) {
+    super(prices.from, prices.to, prices.open, prices.goesOn)
+    this.start = start
+    this.end = start + length - 1
+    this.high = prices.high
+    this.low = prices.low
+    this.close = prices.close
+    this.sum = prices.sum
+    this.count = prices.count
+    this.duration = prices.to - prices.from + 1
+  }
+
+  /** Adds prices of other moments. */
+  put(prices: Prices): void {
+    if (prices.high > this.high) this.high = prices.high
+    if (prices.low < this.low) this.low = prices.low
+    if (prices.from < this.from) {
+      this.from = prices.from
+      this.open = prices.open
+    }
+    if (prices.to > this.to) {
+      this.to = prices.to
+      this.close = prices.close
+      this.goesOn = prices.goesOn
+    }
+    this.sum += prices.sum
+    this.count += prices.count
+    this.duration += prices.to - prices.from + 1
+  }
 }
 
 /** The bars of one interval of a feed. */
@@ -298,17 +341,15 @@ export class CandleBuilder {
     const { base } = feed
     for (let start = from; ; ) {
       const limit = start - (start % base) + base - 1
-      const end = Math.min(limit, to)
-      const sum = price * BigInt(end - start + 1)
-      const prices = { from: start, to: end, open: price, high: price, low: price, close: price }
-      if (end === to) {
-        feed.run = { ...prices, sum, count: 1 }
+      if (to <= limit) {
+        const run = new Prices(start, to, price, false)
         feed.limit = Math.min(limit, upTo)
-        if (end === feed.limit) this.#endRun(feed)
+        if (to === feed.limit) this.#merge(feed, run)
+        else feed.run = run
         return
       }
-      this.#merge(feed, { ...prices, sum, count: 0 }, true)
-      start = end + 1
+      this.#merge(feed, new Prices(start, limit, price, true))
+      start = limit + 1
     }
   }
 
@@ -316,27 +357,29 @@ export class CandleBuilder {
     const { run } = feed
     if (run === undefined) return
     feed.run = undefined
-    this.#merge(feed, run, false)
+    this.#merge(feed, run)
   }
 
-  /** Adds prices to the bars. `goesOn` is true if their last report was observed later. */
-  #merge(feed: CandleFeed, prices: Prices, goesOn: boolean): void {
-    feed.hold(prices.from, prices.to)
+  /** Adds prices of one base interval to the bars. */
+  #merge(feed: CandleFeed, prices: Prices): void {
+    const { from, to } = prices
+    feed.hold(from, to)
     for (const series of feed.series) {
       const { bars, length, last } = series
-      const start = prices.from - (prices.from % length)
-      const bar = last?.start === start ? last : bars.get(start)
-      if (bar === undefined) series.last = open(series, start, prices, goesOn)
-      else {
-        put(bar, prices, goesOn)
-        series.last = bar
+      if (to - from + 1 === length) {
+        this.#issue(new IssuedCandle(feed, series, from, prices, none))
+        continue
       }
-      const changed = series.last
-      if (changed.duration === length) {
+      const start = from - (from % length)
+      const known = last?.start === start ? last : bars.get(start)
+      const bar = known ?? addBar(series, start, prices)
+      known?.put(prices)
+      series.last = bar
+      if (bar.duration === length) {
         bars.delete(start)
         series.last = undefined
-        this.#issueBar(feed, series, changed)
-      } else if (changed.isIssued) this.#issueBar(feed, series, changed)
+        this.#issueBar(feed, series, bar)
+      } else if (bar.isIssued) this.#issueBar(feed, series, bar)
     }
   }
 
@@ -347,62 +390,62 @@ export class CandleBuilder {
         if (!bar.isIssued && bar.end < time) this.#issueBar(feed, series, bar)
   }
 
-  #issueBar(feed: CandleFeed, { interval, length }: Series, bar: Bar): void {
+  #issueBar(feed: CandleFeed, series: Series, bar: Bar): void {
     bar.isIssued = true
-    const { start, end, open, high, low, close, sum, duration, count } = bar
-    const complete = duration === length
-    this.#issue(
-      Object.freeze({
-        feedID: feed.feedID,
-        interval,
-        start,
-        end,
-        open,
-        high,
-        low,
-        close,
-        twap: sum / BigInt(duration),
-        count,
-        complete,
-        missing: complete ? none : feed.missingIn(start, end),
-        revision: count + (bar.hasTail ? 1 : 0),
-      }),
-    )
+    const { start, end, duration } = bar
+    const missing = duration === series.length ? none : feed.missingIn(start, end)
+    this.#issue(new IssuedCandle(feed, series, start, bar, missing))
   }
 }
 
 const none: readonly CandleRange[] = Object.freeze([])
 
-function open({ bars, length }: Series, start: number, prices: Prices, goesOn: boolean): Bar {
-  const end = start + length - 1
-  const bar: Bar = {
-    ...prices,
-    start,
-    end,
-    duration: prices.to - prices.from + 1,
-    hasTail: goesOn && prices.to === end,
-    isIssued: false,
+class IssuedCandle implements Candle {
+  readonly feedID: string
+  readonly interval: CandleInterval
+  readonly start: number
+  readonly end: number
+  readonly open: bigint
+  readonly high: bigint
+  readonly low: bigint
+  readonly close: bigint
+  readonly twap: bigint
+  readonly count: number
+  readonly complete: boolean
+  readonly missing: readonly CandleRange[]
+  readonly revision: number
+
+  constructor(
+    { feedID }: CandleFeed,
+    { interval, length }: Series,
+    start: number,
+    prices: Prices,
+    missing: readonly CandleRange[],
+  ) {
+    const { count, sum } = prices
+    const lacking = missing.reduce((time, { from, to }) => time + to - from + 1, 0)
+    this.feedID = feedID
+    this.interval = interval
+    this.start = start
+    this.end = start + length - 1
+    this.open = prices.open
+    this.high = prices.high
+    this.low = prices.low
+    this.close = prices.close
+    this.twap = length === 1 ? sum : sum / BigInt(length - lacking)
+    this.count = count
+    this.complete = lacking === 0
+    this.missing = missing
+    this.revision = prices.goesOn && prices.to === this.end ? count + 1 : count
+    Object.freeze(this)
   }
+}
+
+function addBar({ bars, length }: Series, start: number, prices: Prices): Bar {
+  const bar = new Bar(start, length, prices)
   bars.set(start, bar)
   if (bars.size > MOST_OPEN) for (const [first] of bars) if (bars.delete(first)) break
   return bar
-}
-
-function put(bar: Bar, prices: Prices, goesOn: boolean): void {
-  if (prices.high > bar.high) bar.high = prices.high
-  if (prices.low < bar.low) bar.low = prices.low
-  if (prices.from < bar.from) {
-    bar.from = prices.from
-    bar.open = prices.open
-  }
-  if (prices.to > bar.to) {
-    bar.to = prices.to
-    bar.close = prices.close
-  }
-  bar.sum += prices.sum
-  bar.count += prices.count
-  bar.duration += prices.to - prices.from + 1
-  if (goesOn && prices.to === bar.end) bar.hasTail = true
 }
 
 function divisor(one: number, other: number): number {

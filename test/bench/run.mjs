@@ -16,7 +16,7 @@ const names = [
   'pipeline',
   'fast',
   'telemetry',
-  'market-guard',
+  'stages',
   'load',
   'rest',
   'scaling',
