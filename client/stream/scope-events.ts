@@ -34,10 +34,11 @@ export function createScopeEvents<Data>(
     emit(event, value) {
       if (event === 'gap') counters.gaps++
       logEvent(log, event, value)
-      const added = [...(listeners.get(event) ?? [])]
+      const added = listeners.get(event)
       // On `ending`, the plugin nearest to the wire is called first, so that the plugins above it
       // get the reports that it passes on.
-      callListeners(log, event, event === 'ending' ? added.reverse() : added, value as never)
+      if (added !== undefined && added.size > 0)
+        callListeners(log, event, event === 'ending' ? [...added].reverse() : added, value as never)
       if (event === 'ending') return
       handlers.emit(event, value)
       if (event === 'status' && (value as Status).type === 'reconnecting')
