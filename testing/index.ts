@@ -36,3 +36,10 @@ export {
   type SignersTestResult,
   testSigners,
 } from './test-signers.js'
+export {
+  type SinkTestOptions,
+  type SinkTestResult,
+  type StoredCandle,
+  type StoredReport,
+  testSink,
+} from './test-sink.js'
