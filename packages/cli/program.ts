@@ -3,6 +3,7 @@ import { VERSION } from 'sluice/client'
 import { asError } from 'sluice/core'
 import type { AddCommand } from './command.js'
 import { addAuditCommands } from './commands/audit.js'
+import { addCandlesCommand } from './commands/candles.js'
 import { addCertifyCommand } from './commands/certify.js'
 import { addCompletionCommand } from './commands/completion.js'
 import { addContextCommands } from './commands/context.js'
@@ -42,7 +43,7 @@ const groups: Readonly<Record<string, readonly AddCommand[]>> = {
     addBulkCommand,
     addHistoryCommand,
   ],
-  'Stream reports': [addStreamCommand, addMonitorCommand],
+  'Stream reports': [addStreamCommand, addMonitorCommand, addCandlesCommand],
   'Record reports, and publish them again': [
     addRecordCommand,
     addGapsCommand,
