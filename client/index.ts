@@ -37,6 +37,7 @@ export {
 export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './contract/plugin.js'
 export type {
   Connections,
+  CursorStore,
   FetchedPage,
   PluginClient,
   RequestScope,
@@ -44,7 +45,7 @@ export type {
   ScopeEvents,
   StreamScope,
 } from './contract/scope.js'
-export { credentialsKey, retirementKey } from './contract/scope.js'
+export { credentialsKey, cursorStoreKey, retirementKey } from './contract/scope.js'
 export type {
   ConnectionChange,
   ConnectionFacts,

@@ -1,5 +1,6 @@
 export {
   abortable,
+  asyncDispose,
   createDeferred,
   createSemaphore,
   type Deferred,
@@ -44,11 +45,12 @@ export {
   unchecked,
   withDefault,
 } from './options.js'
-export type {
-  ClientScope,
-  ScopeFacts,
-  ServiceKey,
-  StackEntry,
+export {
+  type ClientScope,
+  checkAbove,
+  type ScopeFacts,
+  type ServiceKey,
+  type StackEntry,
 } from './scope.js'
 export {
   checkPlugins,

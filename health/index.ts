@@ -6,6 +6,7 @@ export {
   type Severity,
 } from './health.js'
 export { type HealthServer, type ServeHealthOptions, serveHealth } from './serve-health.js'
+export { type SinkCause, type SinkHealthOptions, sinkHealth } from './sink-health.js'
 export {
   type StreamCause,
   type StreamHealthOptions,

@@ -1,4 +1,10 @@
 export {
+  type Candle,
+  type CandleInterval,
+  type CandleRange,
+  intervalSeconds,
+} from './candle.js'
+export {
   type BaseFields,
   createDecodeReport,
   createDecoderTable,
@@ -39,6 +45,7 @@ export {
 } from './gaps.js'
 export { type JSONOf, toJSON } from './json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
+export { priceField } from './price-field.js'
 export { type DecoderTable, markVerified, Report, type ReportJSON } from './report.js'
 export {
   type Interval,

@@ -87,7 +87,7 @@ const table = createDecoderTable(allDecoders)
 const FIRST = 1_700_000_000
 const e18 = 10n ** 18n
 const widest = 2n ** 191n
-/** Prices as they are, and prices at the ends of what a report, a DECIMAL(38,18) and a double hold. */
+/** Usual prices, and prices at the ends of what a report, a DECIMAL(38,18) and a double hold. */
 const prices: readonly bigint[] = [
   3_214_581_234_567_890_123_456n,
   -37_630_000_000_000_000_001n,
@@ -378,7 +378,8 @@ function keyOf({
  *
  * @example
  * ```ts
- * test('my store keeps the rules', () => testSink(() => myStore(url), { read: () => selectAll(url) }))
+ * test('my store keeps the rules', () =>
+ *   testSink(() => myStore(url), { read: () => selectAll(url) }))
  * ```
  */
 export async function testSink(

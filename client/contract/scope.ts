@@ -7,6 +7,8 @@ import type { RequestReply, Rest } from '../rest.js'
 import type { CursorStore } from '../stores/file-cursors.js'
 import type { ConnectionChange, ConnectionState, Status } from './status.js'
 
+export type { CursorStore }
+
 /** The scope of one request. */
 export interface RequestScope extends ScopeFacts {
   /** Distinguishes it from scopes of streams and clients. */
@@ -103,9 +105,9 @@ export interface StreamScope extends ScopeFacts {
      * can't be paused.
      */
     pause(): { readonly hasUnpausable: boolean; resume(): void }
+    /** Ends the stream with a failure, which `closed` rejects with. */
+    fail(error: DataStreamsError): void
   }
-  /** Ends the stream with a failure, which `closed` rejects with. */
-  fail(error: DataStreamsError): void
   /**
    * Increases a counter of `getMetrics`. Give the report, except for a message without a report. A
    * report that is `verificationFailed` does not count as a sign of life of its feed.

@@ -416,8 +416,8 @@ export class RunningStream<Data> implements BacklogOwner {
           flowControl.pause(pause)
           return pause
         },
+        fail: error => this.overflowed(error),
       },
-      fail: error => this.overflowed(error),
       count: (as, report) => {
         this.#counters[as]++
         if (report === undefined || as === 'redelivered' || as === 'deadLetters') return

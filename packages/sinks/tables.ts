@@ -41,7 +41,7 @@ export interface Column<Row> {
   readonly of: (row: Row) => ColumnValue
 }
 
-/** A table: one for each version of reports, one for reports that nobody decodes, one for candles. */
+/** A table: of a version of reports, of reports that nobody decodes, or of candles. */
 export interface Table<Row> {
   /** `reports_v3`, `reports_undecoded` or `candles`. */
   readonly name: string

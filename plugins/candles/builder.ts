@@ -7,11 +7,16 @@ import {
   type Rule,
   type Schema,
 } from '../../core/options.js'
+import {
+  type Candle,
+  type CandleInterval,
+  type CandleRange,
+  intervalSeconds,
+} from '../../report/candle.js'
 import { feedResolution, feedVersion } from '../../report/feed-id.js'
 import { priceField } from '../../report/price-field.js'
 import type { Report } from '../../report/report.js'
 import { LONGEST_RANGE } from '../../report/seen-times.js'
-import { type Candle, type CandleInterval, type CandleRange, intervalSeconds } from './candle.js'
 
 /** The parts of a report that a candle is made of. */
 export type PricedReport = Pick<

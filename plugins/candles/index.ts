@@ -10,14 +10,14 @@ import {
   withDefault,
 } from '../../core/options.js'
 import { type ClientScope, checkAbove } from '../../core/scope.js'
-import { inMilliseconds, isFeedID, parseFeedID } from '../../report/feed-id.js'
+import { type Candle, type CandleInterval, intervalSeconds } from '../../report/candle.js'
+import { feedResolution, isFeedID, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { reportVerifier } from '../../report/verifier.js'
 import { CandleBuilder, type CandleOptions, candleSchema, type PricedReport } from './builder.js'
-import { type Candle, type CandleInterval, intervalSeconds } from './candle.js'
 
+export type { Candle, CandleInterval, CandleRange } from '../../report/candle.js'
 export type { CandleOptions, PricedReport } from './builder.js'
-export type { Candle, CandleInterval, CandleRange } from './candle.js'
 
 /** Options of `candles`. */
 export interface CandlesOptions extends CandleOptions {
@@ -271,10 +271,10 @@ class CandleStream {
   async #fetch(feedID: string, before: number): Promise<void> {
     const { client, signal } = this.#scope
     const { intervals, warmUp } = this.#settings
-    const second = 1000 / inMilliseconds(feedID, 1)
+    const second = feedResolution(feedID) === 's' ? 1 : 1000
     const begins = intervals
       .map(interval => before - (before % (intervalSeconds[interval] * second)))
-      .filter(start => inMilliseconds(feedID, before - start) <= warmUp)
+      .filter(start => ((before - start) / second) * 1000 <= warmUp)
     const isVerified = client.find(reportVerifier) !== undefined
     for (let time = Math.min(...begins, before); time < before; ) {
       const page = await client.fetchPage(feedID, time, PAGE, signal)

@@ -1,7 +1,5 @@
 import type { Plugin, Stage } from '../../client/contract/plugin.js'
-import { cursorStoreKey, type StreamScope } from '../../client/contract/scope.js'
-import type { CursorStore } from '../../client/stores/file-cursors.js'
-import { inUnit } from '../../client/stream/feeds.js'
+import { type CursorStore, cursorStoreKey, type StreamScope } from '../../client/contract/scope.js'
 import { asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
@@ -18,8 +16,9 @@ import {
   withDefault,
 } from '../../core/options.js'
 import { type ClientScope, checkAbove, type ServiceKey } from '../../core/scope.js'
+import type { Candle } from '../../report/candle.js'
+import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import type { Candle } from '../candles/candle.js'
 import type { SinkBatch, SinkPosition, SinkStore } from './store.js'
 
 export type { SinkBatch, SinkOpening, SinkPosition, SinkRefusal, SinkStore } from './store.js'
@@ -40,7 +39,10 @@ export interface SinkOptions {
    * Without it, such a feed begins with its first live report.
    */
   readonly from?: number
-  /** The longest wait between two attempts while the store is away, in milliseconds. @default 30000 */
+  /**
+   * The longest wait between two attempts while the store is away, in milliseconds.
+   * @default 30000
+   */
   readonly maxRetryDelay?: number
   /**
    * The most milliseconds that `close` waits for a store that is away. What is not written then
@@ -291,7 +293,7 @@ class Sink implements ReportSink {
       })
       this.#leaving.add(left)
     })
-    this.#open().catch((error: DataStreamsError) => scope.fail(error))
+    this.#open().catch((error: DataStreamsError) => scope.flow.fail(error))
     if (this.#hasCandles)
       scope.events.on('candle', candle => {
         this.#candles.set(`${candle.feedID}/${candle.interval}/${candle.start}`, candle)
@@ -324,7 +326,10 @@ class Sink implements ReportSink {
         wait.promise,
       ])
       if (from === undefined) return position
-      const starts = feedIDs.map(feedID => [feedID, Math.max(0, inUnit(feedID, from) - 1)])
+      const starts = feedIDs.map(feedID => {
+        const time = feedResolution(feedID) === 's' ? Math.floor(from / 1000) : Math.floor(from)
+        return [feedID, Math.max(0, time - 1)]
+      })
       return { ...Object.fromEntries(starts), ...position }
     } catch (thrown) {
       throw new DataStreamsError(asError(thrown).message, { code: 'CURSOR_STORE', cause: thrown })
@@ -412,7 +417,7 @@ class Sink implements ReportSink {
     const message = `sink ${this.#store.name}: ${what} failed for good: ${cause.message}`
     const error = new DataStreamsError(message, { code: 'SINK', cause })
     this.#log?.error?.(message)
-    for (const { fail } of this.#streams) fail(error)
+    for (const { flow } of this.#streams) flow.fail(error)
     this.#end(error)
     return error
   }

@@ -1,6 +1,6 @@
 import type { Log } from '../../core/log.js'
+import type { Candle } from '../../report/candle.js'
 import type { Report } from '../../report/report.js'
-import type { Candle } from '../candles/candle.js'
 
 /** The time up to which each feed's reports are stored, in the feed's unit, by feed id. */
 export type SinkPosition = Readonly<Record<string, number>>

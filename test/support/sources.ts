@@ -12,6 +12,7 @@ export const packages: readonly string[] = [
   'packages/engine',
   'packages/confidential-http',
   'packages/nats',
+  'packages/sinks',
   'packages/cli',
   'packages/create-sluice',
 ]
