@@ -213,7 +213,9 @@ class SinkTest {
 
   /** Writes a batch, and takes what it has to hold afterwards into account. */
   async #write(store: SinkStore, batch: Partial<SinkBatch>): Promise<void> {
-    const whole = { reports: [], candles: [], position: undefined, ...batch }
+    const { reports = [] } = batch
+    const receivedAt = reports.map(() => Date.now())
+    const whole = { reports: [], candles: [], position: undefined, receivedAt, ...batch }
     const answer = await this.#resolved('write', 'writes', () => store.write(whole))
     if (!Array.isArray(answer))
       this.#stop('refusals', `write resolved with ${show(answer)}, and no list of refusals`)

@@ -21,6 +21,7 @@ import { addCheckCommand, addProveCommand } from './commands/prove.js'
 import { addRecordCommand } from './commands/record.js'
 import { addRelayCommand } from './commands/relay.js'
 import { addBulkCommand, addLatestCommand, addPageCommand } from './commands/requests.js'
+import { addSinkCommand } from './commands/sink.js'
 import { addStreamCommand } from './commands/stream.js'
 import { addVaultCommands } from './commands/vault.js'
 import { addVerifyCommand } from './commands/verify.js'
@@ -50,6 +51,7 @@ const groups: Readonly<Record<string, readonly AddCommand[]>> = {
     addReplayCommand,
     addServeCommand,
   ],
+  'Store reports': [addSinkCommand],
   'Read reports': [addDecodeCommand, addVerifyCommand],
   'Prove a price': [addProveCommand, addCheckCommand],
   'Run a relay': [addRelayCommand, addDeadLettersCommand],

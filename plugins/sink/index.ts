@@ -189,6 +189,7 @@ class Sink implements ReportSink {
   #lastCall: Promise<unknown> = Promise.resolve()
   /** The reports that wait to be written. The stream of a report is at its index in `#owners`. */
   #reports: Report[] = []
+  #receivedAt: number[] = []
   #owners: StreamScope['cursors'][] = []
   #bytes = 0
   #candles = new Map<string, Candle>()
@@ -225,6 +226,7 @@ class Sink implements ReportSink {
         cursors.hold(report)
         this.#given++
         this.#reports.push(report)
+        this.#receivedAt.push(Date.now())
         this.#owners.push(cursors)
         this.#bytes += report.fullReport.length >> 1
         next(report)
@@ -457,6 +459,7 @@ class Sink implements ReportSink {
   async #writeBatch(): Promise<void> {
     const { maxReports } = this.#settings
     const reports = this.#reports.splice(0, maxReports)
+    const receivedAt = this.#receivedAt.splice(0, maxReports)
     const owners = this.#owners.splice(0, maxReports)
     const saves = this.#saves.splice(0)
     const candles = [...this.#candles.values()]
@@ -467,7 +470,7 @@ class Sink implements ReportSink {
     this.#position = undefined
     try {
       if (reports.length > 0 || candles.length > 0 || position !== undefined)
-        await this.#put({ reports, candles, position })
+        await this.#put({ reports, receivedAt, candles, position })
     } catch (thrown) {
       for (const done of saves) done.reject(asError(thrown))
       throw thrown

@@ -9,6 +9,8 @@ export type SinkPosition = Readonly<Record<string, number>>
 export interface SinkBatch {
   /** The reports, in the order in which they came. */
   readonly reports: readonly Report[]
+  /** When each of them came, in milliseconds of Unix time by this machine's clock. */
+  readonly receivedAt: readonly number[]
   /**
    * The candles that were issued meanwhile, in their order. A candle with a higher `revision`
    * replaces the stored candle of its feed, interval and start.

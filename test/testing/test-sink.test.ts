@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import type { Candle } from '../../plugins/candles/index.js'
 import type { SinkBatch, SinkPosition, SinkStore } from '../../plugins/sink/index.js'
 import type { Report } from '../../report/report.js'
 import { ConformanceError, type SinkTestOptions, testSink } from '../../testing/index.js'
+import { root } from '../support/sources.js'
 import { failureOf } from '../support/waiting.js'
+import { documentedRules } from './documented-rules.js'
 
 interface Row {
   readonly feedID: string
@@ -220,4 +224,9 @@ describe('testSink finds', () => {
     }).catch((error: unknown) => error)
     expect(result).toMatchObject({ hasPosition: false, refused: 4 })
   })
+})
+
+test('the rules are those of the documentation', () => {
+  const source = readFileSync(join(root, 'testing/test-sink.ts'), 'utf8')
+  for (const rule of documentedRules('A store of a sink')) expect(source).toContain(`'${rule}'`)
 })
