@@ -1,16 +1,17 @@
 import { streamHealth } from 'sluice/health'
-import { type AddCommand, defineCommand, inGroup } from '../command.js'
+import { sink } from 'sluice/plugins/sink'
+import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { compressionOf } from '../record/compression.js'
-import { Recorder } from '../record/recorder.js'
 import { Recording } from '../record/recording.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
+import { noteSink } from '../stream/sink.js'
 import { checkPast, givenTime, timeText } from '../values.js'
 
 /** Adds `record`. */
@@ -75,43 +76,31 @@ export const addRecordCommand: AddCommand = defineCommand({
     const config = await configure(options, io)
     await using metrics = await startMetrics(options, io)
     const continuity = { ...config.continuity, maxBackfill: options.backfill }
-    await using client = connect(service, { ...config, continuity }, metrics.plugins)
-    const feeds = await lookUpFeeds(args.feeds, service, config, options, io)
-    const feedIDs = feeds.map(({ feedID }) => feedID)
     const recording = await Recording.open(dir)
     try {
-      const known = await recording.readKnown(io)
-      if (from !== undefined) {
-        const starts = feedIDs.map(feedID => [feedID, givenTime('--from', feedID, from) - 1])
-        await recording.saveCursors({ ...Object.fromEntries(starts), ...recording.cursors })
-      }
-      const recorder = new Recorder(
-        text => recording.append(text, compression, rotation),
-        known,
-        options.flush,
+      const store = recording.storeOf(compression, rotation, io)
+      const recorder = sink(store, { maxDelay: options.flush, ...given({ from }) })
+      const above = [...metrics.plugins, recorder]
+      await using client = connect(service, { ...config, continuity }, above)
+      const feeds = await lookUpFeeds(args.feeds, service, config, options, io)
+      for (const { feedID } of feeds) givenTime('--from', feedID, from)
+      const stream = client.createStream(
+        feeds.map(({ feedID }) => feedID),
+        { maxReconnectAttempts, queue: 65_536 },
       )
-      const stream = client.createStream(feedIDs, {
-        maxReconnectAttempts,
-        cursors: {
-          load: async () => recording.cursors,
-          save: cursors => recording.saveCursors(cursors),
-        },
-        acknowledge: 'manual',
-        queue: 65_536,
-      })
       metrics.add(streamHealth(stream))
-      stream.on('report', recorder.add)
-      if (!options.quiet) warn(io, `recording ${count(feeds.length, 'feed')} into ${dir}`)
+      if (!options.quiet) {
+        warn(io, `recording ${count(feeds.length, 'feed')} into ${dir}`)
+        noteSink(stream, dir, line => warn(io, line))
+      }
       await runToEnd(stream, feeds, options, io, {
-        ended: [recorder.failed, stopped(io)],
+        ended: [stopped(io)],
         async finish() {
-          await recorder.close()
           await stream.close()
-          // Writes the reports that the stream delivered while it was closing.
           await recorder.close()
         },
       })
-      if (!options.quiet) warn(io, `${count(recorder.written, 'report')} written`)
+      if (!options.quiet) warn(io, `${count(recording.written, 'report')} written`)
     } finally {
       await recording.close()
     }

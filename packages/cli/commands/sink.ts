@@ -1,18 +1,19 @@
 import { ValidationError } from 'sluice/core'
 import { sinkHealth, streamHealth } from 'sluice/health'
 import { type CandleInterval, candles } from 'sluice/plugins/candles'
-import { type ReportSink, type SinkStore, sink } from 'sluice/plugins/sink'
+import { type SinkStore, sink } from 'sluice/plugins/sink'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
 import { checkFolder } from '../input/files.js'
-import { type IO, stopped, warn } from '../io.js'
+import { stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
 import { connect, findService, serviceOptions } from '../service/service.js'
 import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
+import { noteSink, ProgressLine } from '../stream/sink.js'
 import { checkPast, timeText } from '../values.js'
 
 /** Reports that may wait for the store: a minute of 500 reports a second. */
@@ -120,11 +121,7 @@ export const addSinkCommand: AddCommand = defineCommand({
     const note = (text: string): void => line.above(() => warn(io, text))
     if (!options.quiet) {
       note(`storing ${count(feeds.length, 'feed')} in ${store.name}`)
-      stream.on('sink', ({ state, pending, error }) => {
-        const why = error === undefined ? '' : `: ${error.message}`
-        if (state !== 'open')
-          note(`${store.name} is ${state}, ${count(pending, 'report')} wait${why}`)
-      })
+      noteSink(stream, store.name, note)
     }
     await runToEnd(stream, feeds, options, io, {
       note,
@@ -186,39 +183,4 @@ async function storeOf({
   throw new ValidationError(
     '--to must be duckdb:FILE, parquet:DIR, postgres://USER@HOST/DATABASE or kafka://HOST:PORT/TOPIC',
   )
-}
-
-/** A line on a terminal that says how far a sink has come. In a pipe there is none. */
-class ProgressLine {
-  readonly #io: IO
-  readonly #sink: ReportSink
-  readonly #timer: ReturnType<typeof setInterval> | undefined
-
-  constructor(sink: ReportSink, io: IO) {
-    this.#sink = sink
-    this.#io = io
-    if (io.stderr.isTTY) this.#timer = setInterval(() => this.#draw(), 1000)
-    this.#timer?.unref()
-  }
-
-  /** Prints something above the line. */
-  above(print: () => void): void {
-    if (this.#timer !== undefined) this.#io.stderr.write('\r\x1b[2K')
-    print()
-  }
-
-  end(): void {
-    clearInterval(this.#timer)
-    this.above(() => undefined)
-  }
-
-  #draw(): void {
-    const { written, candles, pending, lastWriteMs } = this.#sink.metrics()
-    const bars = candles === 0 ? '' : `, ${count(candles, 'candle')}`
-    const took =
-      lastWriteMs === undefined ? '' : `, the last write took ${Math.round(lastWriteMs)} ms`
-    const line = `${count(written, 'report')}${bars} stored, ${pending} wait${took}`
-    const { stderr } = this.#io
-    stderr.write(`\r\x1b[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
-  }
 }

@@ -1,7 +1,9 @@
 import { type FileHandle, open, readdir, readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DataStreamsError, ValidationError } from 'sluice/core'
+import { DataStreamsError, isStreamsError, ValidationError } from 'sluice/core'
 import { codeOf, draftPrefix, type Lock, syncFolder, takeLock, writeWhole } from 'sluice/internal'
+import type { SinkStore } from 'sluice/plugins/sink'
+import type { Report } from 'sluice/report'
 import { complete } from '../gaps.js'
 import { fileError, makeFolder } from '../input/files.js'
 import { readReports } from '../input/reports.js'
@@ -43,7 +45,6 @@ export class Recording {
   readonly #directory: string
   readonly #lock: Lock
   #position: Position
-  #lastWrite: Promise<void> = Promise.resolve()
   /**
    * The current file. `#name` is its name, and `#bytes` its size on the disk; the journal is
    * updated afterwards.
@@ -52,6 +53,11 @@ export class Recording {
   #name: string | undefined
   #bytes = 0
   #openedAt = 0
+  /** True while the file may hold bytes that the journal does not cover. */
+  #isTorn = false
+  #written = 0
+  /** The keys of recorded reports that the stream delivers again. */
+  #known: Set<string> = new Set()
 
   private constructor(directory: string, lock: Lock, position: Position) {
     this.#directory = directory
@@ -76,13 +82,31 @@ export class Recording {
     }
   }
 
-  get cursors(): Position['cursors'] {
-    return this.#position.cursors
-  }
-
-  /** Replaces the cursors of these feeds in the journal. */
-  saveCursors(cursors: Position['cursors']): Promise<void> {
-    return this.#write(position => ({ cursors: { ...position.cursors, ...cursors } }))
+  /** The recording as the store of a sink. Its files are compressed and rotate like this. */
+  storeOf(compression: Compression, rotation: Rotation, io: IO): SinkStore {
+    return {
+      name: this.#directory,
+      open: async () => {
+        this.#known = await this.#readKnown(io)
+      },
+      position: async () => this.#position.cursors,
+      write: async ({ reports, receivedAt, position }) => {
+        let text = ''
+        let lines = 0
+        for (const [at, report] of reports.entries())
+          if (!this.#known.has(keyOf(report))) {
+            text += lineOf(report, receivedAt[at])
+            lines++
+          }
+        const cursors = { ...this.#position.cursors, ...position }
+        if (text === '') await this.#write({ cursors })
+        else await this.#append(text, cursors, compression, rotation)
+        for (const report of reports) this.#known.delete(keyOf(report))
+        this.#written += lines
+        return []
+      },
+      close: () => this.close(),
+    }
   }
 
   /**
@@ -90,8 +114,8 @@ export class Recording {
    * delivers these reports again. A feed without a cursor gets the time of its earliest report as
    * its cursor. Reads the files from the newest back to the first file without such reports.
    */
-  async readKnown(io: IO): Promise<Set<string>> {
-    const { cursors } = this
+  async #readKnown(io: IO): Promise<Set<string>> {
+    const { cursors } = this.#position
     const keys = new Set<string>()
     const earliest: Record<string, number> = {}
     for (const name of [...(await listFiles(this.#directory))].reverse()) {
@@ -107,7 +131,7 @@ export class Recording {
       }
       if (keys.size === before) break
     }
-    await this.saveCursors(earliest)
+    await this.#write({ cursors: { ...cursors, ...earliest } })
     return keys
   }
 
@@ -115,30 +139,46 @@ export class Recording {
    * Appends lines to the file. When the promise resolves, the lines are on the disk and the journal
    * covers them.
    */
-  async append(text: string, compression: Compression, rotation: Rotation): Promise<void> {
+  async #append(
+    text: string,
+    cursors: Position['cursors'],
+    compression: Compression,
+    { maxBytes, maxMs }: Rotation,
+  ): Promise<void> {
     const part = await compression.compress(text)
-    const { maxBytes, maxMs } = rotation
     const isOver = this.#bytes >= maxBytes || performance.now() - this.#openedAt >= maxMs
-    // Each process begins a new file, because the last file may have another compression.
-    const file = this.#file === undefined || isOver ? await this.#rotate(compression) : this.#file
     try {
+      if (this.#isTorn) await this.#file?.truncate(this.#bytes)
+      this.#isTorn = false
+      // Each process begins a new file, because the last file may have another compression.
+      const file = this.#file === undefined || isOver ? await this.#rotate(compression) : this.#file
+      this.#isTorn = true
       await file.appendFile(part)
       await file.datasync()
+      const bytes = this.#bytes + part.byteLength
+      await this.#write({ file: this.#name, bytes, cursors })
+      this.#bytes = bytes
+      this.#isTorn = false
     } catch (cause) {
+      if (isStreamsError(cause)) throw cause
       throw new DataStreamsError(`${this.#name} can’t be written: ${codeOf(cause)}`, { cause })
     }
-    this.#bytes += part.byteLength
-    const written = { file: this.#name, bytes: this.#bytes }
-    await this.#write(() => written)
   }
 
   /** Closes the file, and releases the lock of the directory. */
   async close(): Promise<void> {
+    const file = this.#file
+    this.#file = undefined
     try {
-      await this.#file?.close()
+      await file?.close()
     } finally {
       this.#lock.release()
     }
+  }
+
+  /** How many reports this process has written. */
+  get written(): number {
+    return this.#written
   }
 
   async #rotate({ ending }: Compression): Promise<FileHandle> {
@@ -157,15 +197,11 @@ export class Recording {
     return this.#file
   }
 
-  /** Replaces the journal. Concurrent calls run one after the other. */
-  #write(change: (position: Position) => Partial<Position>): Promise<void> {
-    const written = this.#lastWrite.then(async () => {
-      const next = { ...this.#position, ...change(this.#position) }
-      await writeWhole(join(this.#directory, JOURNAL), `${JSON.stringify(next)}\n`)
-      this.#position = next
-    })
-    this.#lastWrite = written.catch(() => undefined)
-    return written
+  /** Replaces the journal. */
+  async #write(change: Partial<Position>): Promise<void> {
+    const next = { ...this.#position, ...change }
+    await writeWhole(join(this.#directory, JOURNAL), `${JSON.stringify(next)}\n`)
+    this.#position = next
   }
 
   /**
@@ -184,6 +220,13 @@ export class Recording {
     const newest = file === undefined ? 0 : numberOf(file)
     for (const name of names) if (numberOf(name) > newest) await rm(join(directory, name))
   }
+}
+
+function lineOf(report: Report, receivedAt: number | undefined): string {
+  const { feedID, validFromTimestamp, observationsTimestamp, fullReport, source, originID } = report
+  const times = { validFromTimestamp, observationsTimestamp }
+  const line = { feedID, ...times, fullReport, source, originID, receivedAt }
+  return `${JSON.stringify(line)}\n`
 }
 
 /** The names of the recorded files of a directory, oldest first. */

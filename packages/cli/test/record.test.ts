@@ -14,8 +14,6 @@ import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { startCommand } from '@sluice/test-support/command.js'
 import { inForm } from '@sluice/test-support/long.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
-import type { Report } from 'sluice/report'
-import { Recorder } from '../record/recorder.js'
 import { type RunningHere, runHere, start } from './support/cli.js'
 
 const feeds = [`0x1003${'1a'.repeat(30)}`, `0x1008${'2b'.repeat(30)}`]
@@ -146,42 +144,6 @@ testZstd('with zstd, too', async () => {
   expect((await second.ended).code).toBe(0)
   const { out, code } = await runHere(['gaps', ...files().map(name => join(dir, name))])
   expect([out, code]).toEqual([expect.stringMatching(/ reports of 2 feeds: no gaps\n$/), 0])
-})
-
-test('a report counts as acknowledged once it is on the disk, and not before', async () => {
-  let finishWrite = (): void => undefined
-  const acknowledged: number[] = []
-  const written: string[] = []
-  const recorder = new Recorder(
-    text => {
-      written.push(text)
-      return new Promise<void>(resolve => {
-        finishWrite = resolve
-      })
-    },
-    new Set([`${feeds[0]}:2`]),
-    600_000,
-  )
-  const reportOf = (time: number) =>
-    ({
-      feedID: feeds[0],
-      observationsTimestamp: time,
-      acknowledge: () => acknowledged.push(time),
-    }) as unknown as Report
-  for (const time of [1, 2, 3]) recorder.add(reportOf(time))
-  // The second is in the files already.
-  expect(acknowledged).toEqual([2])
-  const flushed = recorder.flush()
-  recorder.add(reportOf(4))
-  expect(written.map(text => text.trim().split('\n').length)).toEqual([2])
-  expect(acknowledged).toEqual([2])
-  finishWrite()
-  await until(() => written.length === 2)
-  expect(acknowledged).toEqual([2, 1, 3])
-  finishWrite()
-  await flushed
-  expect([acknowledged, recorder.written]).toEqual([[2, 1, 3, 4], 3])
-  await recorder.close()
 })
 
 test('two processes do not record into one directory', async () => {
