@@ -86,9 +86,9 @@ export interface StreamScope extends ScopeFacts {
     acknowledge(report: Report): void
     /**
      * Keeps a report unacknowledged until `release`, whatever the stream's option `acknowledge`
-     * says. A stage calls it before it passes the report on. The report counts as taken: without a
-     * handler, it does not wait for one. The connections are paused once the stream's `queue` of
-     * reports is held.
+     * says. A stage calls it before it passes the report on. The report counts as taken: it does
+     * not wait for a handler, a loop or `read`. The connections are paused once the
+     * stream's `queue` of reports is held.
      */
     hold(report: Report): void
     /** Ends a `hold`. The report is acknowledged once nothing else holds it. */

@@ -1,7 +1,7 @@
 import type { Plugin, Stage } from '../../client/contract/plugin.js'
 import { type CursorStore, cursorStoreKey, type StreamScope } from '../../client/contract/scope.js'
 import { asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
-import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
+import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import {
@@ -161,7 +161,7 @@ export interface ReportSink extends Plugin<never>, AsyncDisposable {
   flush(): Promise<void>
   /**
    * Writes what waits, for `closeTimeout` milliseconds at most, and closes the store. Close the
-   * streams first. Closing the client does it, too, but does not wait for it.
+   * streams first. Closing the last client does it, too, but does not wait for it.
    */
   close(): Promise<void>
   /** A copy of the counts so far. */
@@ -184,6 +184,7 @@ class Sink implements ReportSink {
   readonly #opened = createDeferred()
   #log: Log | undefined
   #hasCandles = false
+  #clients = 0
   #isOpening = false
   /** Calls of the store run one after the other. */
   #lastCall: Promise<unknown> = Promise.resolve()
@@ -268,8 +269,6 @@ class Sink implements ReportSink {
   }
 
   #setUp(scope: ClientScope): void {
-    if (this.#log !== undefined)
-      throw new ValidationError(`sink ${this.name} serves one client: make another for another`)
     checkAbove(scope, this.name, ['continuity', 'dedup', 'verify'])
     this.#log = scope.log
     this.#hasCandles = scope.stack.some(({ name }) => name === 'candles')
@@ -279,7 +278,9 @@ class Sink implements ReportSink {
       scope.provide(cursorStoreKey, feedIDs => cursorsOf(sinks, feedIDs))
     }
     sinks.add(this)
+    this.#clients++
     scope.defer(() => {
+      if (--this.#clients > 0) return
       this.close().catch((error: Error) => scope.log.error?.(error.message))
     })
   }

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import type { Plugin } from '../../client/contract/plugin.js'
 import { bearerAuth } from '../../plugins/bearer-auth.js'
+import { candles } from '../../plugins/candles/index.js'
 import { continuity } from '../../plugins/continuity/index.js'
 import { allDecoders, decoders } from '../../plugins/decoders/index.js'
 import { dedup } from '../../plugins/dedup.js'
@@ -15,8 +16,10 @@ import { prometheus } from '../../plugins/prometheus.js'
 import { rateLimit } from '../../plugins/rate-limit.js'
 import { retirement } from '../../plugins/retirement/index.js'
 import { retry } from '../../plugins/retry/index.js'
+import { sink } from '../../plugins/sink/index.js'
 import { verify } from '../../plugins/verify/index.js'
 import { type PluginTestOptions, sampleSigners, testPlugin } from '../../testing/index.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] = [
   ['nothing', () => ({ name: 'nothing', report: next => next })],
@@ -43,6 +46,8 @@ const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] 
   ['continuity of the newest', () => continuity({ order: 'newest' }), { may: ['add', 'drop'] }],
   ['market-guard', () => marketGuard()],
   ['market-guard that drops', () => marketGuard({ drop: true }), { may: ['drop'] }],
+  ['candles', () => candles({ intervals: ['1s', '1m'] })],
+  ['sink', () => sink(new MemoryStore()), { may: ['take'] }],
   ['ha-discovery', () => haDiscovery(), { may: ['repeat'] }],
   ['verify', () => verify({ signers: sampleSigners }), { may: ['delay', 'drop'], signed: true }],
 ]

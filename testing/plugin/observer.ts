@@ -14,6 +14,7 @@ export const allowances = [
   'repeat',
   'answer',
   'refuse',
+  'take',
 ] as const
 /**
  * What a plugin may do besides passing everything on at once.
@@ -26,6 +27,7 @@ export const allowances = [
  * - `repeat`: send a call several times.
  * - `answer`: answer a call itself.
  * - `refuse`: reject a call itself.
+ * - `take`: take reports, so that they wait for no reader.
  */
 export type Allowance = (typeof allowances)[number]
 

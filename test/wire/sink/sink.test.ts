@@ -306,6 +306,30 @@ describe('a sink', () => {
     ])
   })
 
+  test('serves several clients and streams, and is closed with the last', async () => {
+    const store = new MemoryStore()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = service
+    const stored = sink(store, { maxDelay: 5 })
+    const plugins = [stored, ...defaultPreset({ apiKey, userSecret, retryDelay: 5 })]
+    const clients = [1, 2].map(() => createClient({ endpoint, wsEndpoint, plugins }))
+    closers.push(...clients.map(client => () => client.close()))
+    const [one, two] = clients.map((client, at) => client.createStream(at === 0 ? feed : other))
+    await Promise.all([one?.connect(), two?.connect()])
+    const times = [publish(3), publish(3, other)]
+    await until(() => store.rows.size === 6)
+    await clients[0]?.close()
+    expect(store.closed).toBe(0)
+    const [last] = publish(1, other)
+    await until(() => store.rows.size === 7)
+    await clients[1]?.close()
+    await until(() => store.closed === 1)
+    expect([store.times(feed), store.times(other)]).toEqual([
+      times[0],
+      [...(times[1] as number[]), last],
+    ])
+    expect(store.kept[other]).toBe(last)
+  })
+
   test('stores candles with the reports', async () => {
     const store = new MemoryStore()
     const bars = candles({ intervals: ['1s'], warmUp: 0 })
@@ -330,18 +354,12 @@ describe('a sink', () => {
     expect(make).toThrow(message)
   })
 
-  test('has to stand above continuity, and serves one client', () => {
+  test('has to stand above continuity', () => {
     const { apiKey, userSecret, endpoint, wsEndpoint } = service
     const stored = sink(new MemoryStore())
     const preset = defaultPreset({ apiKey, userSecret })
     expect(() => createClient({ endpoint, wsEndpoint, plugins: [...preset, stored] })).toThrow(
       /sink must stand before (continuity|dedup), so that it gets what you get/,
-    )
-    const plugins = [stored, ...preset]
-    const client = createClient({ endpoint, wsEndpoint, plugins })
-    closers.push(() => client.close())
-    expect(() => createClient({ endpoint, wsEndpoint, plugins })).toThrow(
-      /sink serves one client: make another for another/,
     )
   })
 })
