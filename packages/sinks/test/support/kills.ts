@@ -1,0 +1,98 @@
+import { type DataEngine, startDataEngine } from '@sluice/engine'
+import { startCommand } from '@sluice/test-support/command.js'
+import { pause, until } from '@sluice/test-support/waiting.js'
+
+/** Fifty feeds that publish ten reports a second each. */
+export const killedFeeds: readonly string[] = Array.from(
+  { length: 50 },
+  (_, index) => `0x1003${'c5'.repeat(28)}${index.toString(16).padStart(4, '0')}`,
+)
+
+/** A row of a store: the key of a report, and its price as the exact integer that was signed. */
+export interface KeyedRow {
+  readonly feedID: string
+  readonly observationsTimestamp: number
+  readonly fullReport: string
+}
+
+export interface KillOptions {
+  /** What `--to` of the command names. */
+  readonly to: string
+  readonly kills: number
+  /** Reads all rows with the store's own SQL, while no sink runs. */
+  readonly rows: () => Promise<readonly KeyedRow[]>
+  /** Does harm of its own in round `kill`, such as killing the server. */
+  readonly harm?: (kill: number) => Promise<void>
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface Killed {
+  readonly published: readonly KeyedRow[]
+  readonly stored: readonly KeyedRow[]
+  /** The rows whose key stands twice. */
+  readonly doubled: number
+  readonly missing: number
+  readonly strange: number
+}
+
+/** Milliseconds that a sink may need at the end to store everything. */
+const END_LIMIT = 60_000
+
+/**
+ * Runs `sluice sink` on 500 reports a second, kills it again and again at random moments, lets it
+ * store the rest, and compares the store with what the engine has published.
+ */
+export async function killSinks(options: KillOptions): Promise<Killed> {
+  const engine = await startDataEngine({ feeds: killedFeeds, intervalMs: 100, history: 0 })
+  try {
+    for (let kill = 0; kill < options.kills; kill++) {
+      const sink = start(engine, options)
+      // At any moment: while it starts, while it fetches what it missed, and while it writes.
+      if (kill % 3 !== 2) await until(() => /is connected/.test(sink.output.err), 30_000)
+      await pause(100 + Math.random() * 1500)
+      await options.harm?.(kill)
+      sink.child.kill('SIGKILL')
+      await sink.ended
+    }
+    engine.pause()
+    const published = engine.ledger()
+    const end = performance.now() + END_LIMIT
+    let stored: readonly KeyedRow[] = []
+    while (stored.length < published.length && performance.now() < end) {
+      const last = start(engine, options)
+      await until(() => /is connected/.test(last.output.err), 30_000)
+      await pause(5000)
+      last.child.kill('SIGTERM')
+      await last.ended
+      stored = await options.rows()
+    }
+    const keys = new Map(published.map(row => [keyOf(row), row.fullReport]))
+    const seen = new Set(stored.map(keyOf))
+    return {
+      published,
+      stored,
+      doubled: stored.length - seen.size,
+      missing: [...keys.keys()].filter(key => !seen.has(key)).length,
+      strange: stored.filter(row => keys.get(keyOf(row)) !== row.fullReport).length,
+    }
+  } finally {
+    await engine.close()
+  }
+}
+
+function start(engine: DataEngine, { to, env }: KillOptions) {
+  const args = ['sink', killedFeeds.join(','), '--to', to, '--from', '2m', '--flush', '200']
+  return startCommand([...args, '--ha'], {
+    env: {
+      API_KEY: engine.apiKey,
+      USER_SECRET: engine.userSecret,
+      REST_URL: engine.endpoint,
+      WS_URL: engine.wsEndpoint,
+      ...env,
+    },
+  })
+}
+
+function keyOf({ feedID, observationsTimestamp: time }: KeyedRow): string {
+  return `${feedID}:${time}`
+}
