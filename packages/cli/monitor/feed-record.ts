@@ -1,13 +1,22 @@
-import type { Gap, Report } from 'sluice/report'
-import { formatPrice } from 'sluice/report'
+import { type Candle, formatPrice, type Gap, type Report } from 'sluice/report'
 import { given } from '../command.js'
 import { nameOrigin } from '../stream/events.js'
 import { feedTimeMs } from '../values.js'
-import type { FeedChange, FeedConflict, FeedDetails, FeedGap, FeedReport } from './messages.js'
+import type {
+  FeedCandle,
+  FeedCandles,
+  FeedChange,
+  FeedConflict,
+  FeedDetails,
+  FeedGap,
+  FeedReport,
+} from './messages.js'
 import { BUCKETS, type RangeName, ranges, Series } from './series.js'
 
 /** How many reports, gaps and conflicts of a feed are stored. */
 const LAST = 20
+/** How many candles of each interval are stored: an hour of minutes, six hours of five minutes. */
+const CANDLES = 72
 
 /** The prices of a report, as the integers that are signed. */
 export interface Quote {
@@ -36,6 +45,11 @@ export class FeedRecord {
   readonly #reports: Taken[] = []
   readonly #gaps: FeedGap[] = []
   readonly #conflicts: FeedConflict[] = []
+  /** The candles of each interval, by start, the oldest first. */
+  readonly #candles: Readonly<Record<FeedCandles['interval'], Map<number, FeedCandle>>> = {
+    '1m': new Map(),
+    '5m': new Map(),
+  }
   #newest: Taken | undefined
 
   constructor(decimals: number) {
@@ -63,6 +77,16 @@ export class FeedRecord {
     this.#gapSeries.addSpan(1, start, Math.min(end, now))
   }
 
+  addCandle({ feedID, interval, start, complete, ...prices }: Candle): void {
+    const candles = this.#candles[interval as FeedCandles['interval']]
+    const at = feedTimeMs(feedID, start)
+    const scale = (price: bigint): number => Number(price) / 10 ** this.#decimals
+    const { open, high, low, close } = prices
+    const row = { open: scale(open), high: scale(high), low: scale(low), close: scale(close) }
+    candles.set(at, { start: at, ...row, complete })
+    if (candles.size > CANDLES) candles.delete(Math.min(...candles.keys()))
+  }
+
   addConflict(conflict: FeedConflict): void {
     keep(this.#conflicts, conflict)
   }
@@ -81,10 +105,19 @@ export class FeedRecord {
       prices: this.#prices.read(range, now),
       ages: this.#ages.read(range, now),
       gapCourse: this.#gapSeries.read(range, now),
+      candles: this.#candlesOf(range, now),
       reports: this.#reports.map(taken => this.#writeReport(taken)).reverse(),
       gaps: [...this.#gaps].reverse(),
       conflicts: [...this.#conflicts].reverse(),
     }
+  }
+
+  #candlesOf(range: RangeName, now: number): FeedCandles {
+    const interval = range === '6h' ? '5m' : '1m'
+    const candles = [...this.#candles[interval].values()]
+      .filter(({ start }) => start > now - ranges[range])
+      .sort((one, other) => one.start - other.start)
+    return { interval, widthMs: interval === '1m' ? 60_000 : 300_000, candles }
   }
 
   #writeQuote({ price, bid, ask }: Taken): FeedDetails['quote'] {

@@ -1,7 +1,7 @@
 import type { Feed } from 'sluice/client'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import type { MarketVerdict } from 'sluice/plugins/market-guard'
-import { formatPrice, type Gap, type Report } from 'sluice/report'
+import { type Candle, formatPrice, type Gap, type Report } from 'sluice/report'
 import { given } from '../command.js'
 import { feedName, observedAt, shortID } from '../output/feeds.js'
 import { USUAL_DECIMALS } from '../output/format.js'
@@ -103,6 +103,10 @@ export class FeedTable {
     row.gaps++
     row.hasChanged = true
     row.record.addGap(gap, now)
+  }
+
+  addCandle(candle: Candle): void {
+    this.#rows.get(candle.feedID)?.record.addCandle(candle)
   }
 
   addConflict(first: Report<DecodedReport>, other: Report<DecodedReport>, now: number): void {

@@ -214,10 +214,31 @@ export interface FeedDetails {
   readonly ages: Course
   /** Has a value where a report is missing. */
   readonly gapCourse: Course
+  /** The candles of the range, the oldest first. */
+  readonly candles: FeedCandles
   /** The last reports, gaps and conflicts, the newest first. */
   readonly reports: readonly FeedReport[]
   readonly gaps: readonly FeedGap[]
   readonly conflicts: readonly FeedConflict[]
+}
+
+/** Candles of a feed: of one minute, and of five minutes in the longest range. */
+export interface FeedCandles {
+  readonly interval: '1m' | '5m'
+  /** The length of the interval in milliseconds. */
+  readonly widthMs: number
+  readonly candles: readonly FeedCandle[]
+}
+
+/** A candle of a feed. Times are in Unix milliseconds. */
+export interface FeedCandle {
+  readonly start: number
+  readonly open: number
+  readonly high: number
+  readonly low: number
+  readonly close: number
+  /** Whether reports hold each moment of the interval. */
+  readonly complete: boolean
 }
 
 /** The change of a price over a range. */

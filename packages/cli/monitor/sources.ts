@@ -1,6 +1,7 @@
 import type { Config } from 'sluice'
 import type { Feed, Plugin, Rest } from 'sluice/client'
 import { asyncDispose } from 'sluice/internal'
+import { candles } from 'sluice/plugins/candles'
 import { marketGuard } from 'sluice/plugins/market-guard'
 import { given } from '../command.js'
 import { factsOf, findFeeds } from '../input/feeds.js'
@@ -49,7 +50,8 @@ export async function openSource(
   io: IO,
 ): Promise<Source> {
   // The guard judges what all other plugins pass on.
-  const above = options.market ? [...first, marketGuard()] : first
+  const bars = candles({ intervals: ['1m', '5m'], warmUp: 0 })
+  const above = [...first, bars, ...(options.market ? [marketGuard()] : [])]
   const signers = await findSigners(options)
   const verify: Verify = given({ verify: signers && { signers } })
   const {

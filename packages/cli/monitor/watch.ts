@@ -127,6 +127,7 @@ export class Watch {
       if (state !== undefined && 'feedIDs' in status)
         feeds.setState(status.feedIDs, state, Date.now())
     })
+    if (this.#watched.names.has('candles')) stream.on('candle', candle => feeds.addCandle(candle))
     if (this.#watched.names.has('retirement'))
       stream.on('retiring', ({ feedID, at }) => {
         this.#retiring.set(feedID, at)

@@ -1,5 +1,5 @@
 import uPlot from 'uplot'
-import type { FeedDetails, Latency, RateDetails } from '../messages.js'
+import type { FeedCandles, FeedDetails, Latency, RateDetails } from '../messages.js'
 import type { Course } from '../series.js'
 import { byID, formatCount, formatMs, formatTime } from './dom.js'
 import { scaleOf } from './scale.js'
@@ -142,20 +142,110 @@ export function createRateChart(): Chart<RateDetails> {
   return { draw: ({ rates }) => course.draw(rates), redraw: course.redraw }
 }
 
-/** Makes the charts of a feed's prices and ages. `draw` returns the words for both. */
+/**
+ * Makes a chart of candles. A candle that closes above its open is hollow, and one that misses a
+ * range has a mark below.
+ */
+function createCandleChart(): Chart<FeedCandles> {
+  let shown: FeedCandles = { interval: '1m', widthMs: 60_000, candles: [] }
+  const none = { stroke: 'transparent', width: 0, points: { show: false } }
+  const chart = place(
+    'candle-chart',
+    {
+      scales: { x: { time: true }, y: { range: (_, low, high) => rangeAround(low, high) } },
+      axes: [
+        axis({ space: 70, size: 28, values: (_, at) => at.map(clock) }),
+        axis({ size: 78, values: (_, at) => at.map(writePrice) }),
+      ],
+      series: [{}, none, none],
+      hooks: { draw: [({ ctx, bbox, valToPos }) => drawCandles(shown, ctx, bbox, valToPos)] },
+    },
+    [[], [], []],
+  )
+  return {
+    draw(given) {
+      shown = given
+      const { candles, interval, widthMs } = given
+      const half = widthMs / 2
+      const times = candles.map(({ start }) => (start + half) / 1000)
+      // The ends of the scale are half a candle beyond the outer candles.
+      const [first, last] = [candles[0], candles.at(-1)]
+      const ends = first && last ? [first.start / 1000, (last.start + widthMs) / 1000] : []
+      const all = ends.length === 0 ? [] : [ends[0] as number, ...times, ends[1] as number]
+      const pad = (values: number[]) => (ends.length === 0 ? [] : [null, ...values, null])
+      chart.setData([
+        all,
+        pad(candles.map(({ high }) => high)),
+        pad(candles.map(({ low }) => low)),
+      ] as uPlot.AlignedData)
+      if (candles.length === 0) return 'none yet: the first ends with its minute'
+      const lacking = candles.filter(({ complete }) => !complete).length
+      const state = lacking === 0 ? 'all complete' : `${lacking} with missing reports (▲)`
+      return `${candles.length} of ${interval}, ${state}`
+    },
+    redraw: () => chart.redraw(false),
+  }
+}
+
+function drawCandles(
+  { candles, widthMs }: FeedCandles,
+  ctx: CanvasRenderingContext2D,
+  bbox: uPlot.BBox,
+  valToPos: uPlot['valToPos'],
+): void {
+  const at = (ms: number): number => valToPos(ms / 1000, 'x', true)
+  const size = 5 * devicePixelRatio
+  ctx.lineWidth = devicePixelRatio
+  for (const { start, open, high, low, close, complete } of candles) {
+    const middle = Math.round(at(start + widthMs / 2))
+    const wide = Math.max(3, (at(start + widthMs) - at(start)) * 0.7)
+    const [top, bottom] = [Math.max(open, close), Math.min(open, close)].map(price =>
+      valToPos(price, 'y', true),
+    ) as [number, number]
+    const isRising = close >= open
+    ctx.strokeStyle = colour(isRising ? 'good' : 'bad')
+    ctx.fillStyle = ctx.strokeStyle
+    ctx.beginPath()
+    ctx.moveTo(middle, valToPos(high, 'y', true))
+    ctx.lineTo(middle, top)
+    ctx.moveTo(middle, bottom)
+    ctx.lineTo(middle, valToPos(low, 'y', true))
+    ctx.stroke()
+    const box = [middle - wide / 2, top, wide, Math.max(1, bottom - top)] as const
+    if (isRising) ctx.strokeRect(...box)
+    else ctx.fillRect(...box)
+    if (complete) continue
+    const y = bbox.top + bbox.height
+    ctx.fillStyle = colour('warning')
+    ctx.beginPath()
+    ctx.moveTo(middle, y - 2 * size)
+    ctx.lineTo(middle + size, y)
+    ctx.lineTo(middle - size, y)
+    ctx.fill()
+  }
+}
+
+/** Makes the charts of a feed's prices, candles and ages. `draw` returns the words for each. */
 export function createFeedCharts(): {
-  draw(details: FeedDetails): { readonly prices: string; readonly ages: string }
+  draw(details: FeedDetails): {
+    readonly prices: string
+    readonly candles: string
+    readonly ages: string
+  }
   redraw(): void
 } {
   const prices = createCourse('price-chart', { write: writePrice, isCut: false })
   const ages = createCourse('ages-chart', { write: formatMs, isCut: true })
+  const candles = createCandleChart()
   return {
     draw: details => ({
+      candles: candles.draw(details.candles),
       prices: prices.draw(details.prices, details.gapCourse.mean),
       ages: ages.draw(details.ages),
     }),
     redraw() {
       prices.redraw()
+      candles.redraw()
       ages.redraw()
     },
   }

@@ -110,6 +110,7 @@ export function createFeedView(): FeedView {
         byID('price-now'),
         `${rangeText(range)} to ${formatMoment(endOf(prices), now)}, ${lost}`,
       )
+      setText(byID('candles-now'), words.candles)
       setText(byID('ages-now'), words.ages)
       reports = details.reports
       drawReports()
