@@ -51,6 +51,12 @@ export interface Table<Row> {
 /** Digits after the point of a decimal. */
 export const SCALE = 18
 
+/**
+ * The name of a column that a store may add: JSON of the values that their own columns can't hold,
+ * by column. An integer is in it as the decimal digits that the report has.
+ */
+export const BEYOND = 'beyond'
+
 /** The options that the tables depend on. */
 export interface TableOptions {
   /** Whether the signed bytes are kept, as the column `full_report`. */
@@ -80,6 +86,13 @@ export class Tables {
     this.candles = { name: 'candles', columns: candleColumns(options.decimalsOf) }
   }
 
+  /** All tables for reports, also those that no report has needed yet. */
+  get reports(): readonly Table<Report>[] {
+    const versions = [...this.#decoders.keys()]
+    const tables = versions.map(version => this.#byVersion.get(version) ?? this.#add(version))
+    return [...new Set([...tables, this.undecoded])]
+  }
+
   /**
    * The table of a report. A report that can't be decoded goes to a table of its own, with its
    * bytes, so that it is not lost.
@@ -105,18 +118,22 @@ export class Tables {
 
   #tableOf(version: number, fields: NonNullable<Decoder['fields']>): Table<Report> {
     const { raw, decimalsOf } = this.#options
-    return {
-      name: `reports_v${version}`,
-      columns: [
-        ...headColumns,
-        ...Object.entries(fields).map(([name, type]) => fieldColumn(name, type, decimalsOf)),
-        feeColumn('nativeFee'),
-        feeColumn('linkFee'),
-        column('expires_at', 'time', report => fieldOf(report, 'expiresAt') as number),
-        ...(raw ? [bytesColumn] : []),
-        ...tailColumns,
-      ],
-    }
+    const after: readonly Column<Report>[] = [
+      feeColumn('nativeFee'),
+      feeColumn('linkFee'),
+      column('expires_at', 'time', report => fieldOf(report, 'expiresAt') as number),
+      ...(raw ? [bytesColumn] : []),
+      ...tailColumns,
+    ]
+    const taken = new Set([...headColumns, ...after, bytesColumn].map(({ name }) => name))
+    taken.add(BEYOND)
+    const own = Object.entries(fields).map(([name, type]) => {
+      const made = fieldColumn(name, type, decimalsOf)
+      const free = freeName(made.name, taken)
+      taken.add(free)
+      return { ...made, name: free }
+    })
+    return { name: `reports_v${version}`, columns: [...headColumns, ...own, ...after] }
   }
 }
 
@@ -197,6 +214,15 @@ function candleColumns(decimalsOf: TableOptions['decimalsOf']): readonly Column<
 /** A value with the feed's decimals as one with `SCALE` digits after the point. */
 export function scaled(value: bigint, decimals: number): bigint {
   return value * 10n ** BigInt(SCALE - decimals)
+}
+
+/**
+ * A name for the column of a field. A field of a decoder of yours may be called as a column that
+ * every table has: `source` gets the column `source_`.
+ */
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  // Databases know no case.
+  return taken.has(name.toLowerCase()) ? freeName(`${name}_`, taken) : name.toLowerCase()
 }
 
 /** `lastUpdateTimestamp` as `last_update_timestamp`. */

@@ -1,0 +1,362 @@
+import { ValidationError } from 'sluice/core'
+import type { Candle } from 'sluice/plugins/candles'
+import type { SinkBatch, SinkPosition, SinkRefusal } from 'sluice/plugins/sink'
+import type { Report } from 'sluice/report'
+import { BEYOND, type Column, type Table, type Tables } from '../tables.js'
+import { type DuckDatabase, quoted } from './database.js'
+import { type ConversionRules, convertRows, sqlTypes } from './rows.js'
+
+/** The version of our tables. A database of a later version is left alone. */
+export const SCHEMA_VERSION = 1
+
+/** A column as a database has it, or should have it. */
+interface ColumnShape {
+  readonly name: string
+  readonly type: string
+  readonly isKey: boolean
+  /** Whether every row must have a value. */
+  readonly isRequired: boolean
+}
+
+/** A table as it should be in the database. */
+interface TableShape {
+  readonly name: string
+  readonly columns: readonly ColumnShape[]
+}
+
+const column = (name: string, type: string, isKey = false): ColumnShape => ({
+  ...{ name, type, isKey },
+  isRequired: true,
+})
+
+const schemaTable: TableShape = {
+  name: 'sluice_schema',
+  columns: [column('version', 'INTEGER')],
+}
+const positionsTable: TableShape = {
+  name: 'sink_positions',
+  columns: [
+    column('sink', 'VARCHAR', true),
+    column('feed_id', 'VARCHAR', true),
+    column('position', 'BIGINT'),
+  ],
+}
+
+/**
+ * The shape of a table for reports or candles. Values may be absent: a report may have none, a
+ * column may not hold one, and rows of an earlier version have none for a new column.
+ */
+function shapeOf(table: Table<never>): TableShape {
+  const isRequired = ({ kind, isKey }: Column<never>): boolean =>
+    isKey || kind === 'time' || kind === 'instant'
+  const columns = table.columns.map(each => ({
+    name: each.name,
+    type: sqlTypes[each.kind],
+    isKey: each.isKey,
+    isRequired: isRequired(each),
+  }))
+  const beyond = { name: BEYOND, type: sqlTypes.text, isKey: false, isRequired: false }
+  return { name: table.name, columns: [...columns, beyond] }
+}
+
+/** A temporary table, and the table that its rows are for. */
+interface StagedTable {
+  readonly staging: string
+  readonly table: Table<never>
+}
+
+/** Rows that wait in a temporary table for their transaction. */
+export interface Staged<Row> extends StagedTable {
+  readonly count: number
+  readonly bytes: number
+  /** The earliest and the latest time of the rows, in their unit. */
+  readonly from: number
+  readonly to: number
+  readonly refused: readonly (readonly [Row, string])[]
+}
+
+/** A batch that waits in temporary tables. */
+export interface StagedBatch {
+  readonly reports: readonly Staged<Report>[]
+  readonly candles: Staged<Candle> | undefined
+  readonly refusals: readonly SinkRefusal[]
+}
+
+/** The candle with the highest revision of each feed, interval and start; of equals the last. */
+function newestOf(candles: readonly Candle[]): readonly Candle[] {
+  const newest = new Map<string, Candle>()
+  for (const candle of candles) {
+    const key = `${candle.feedID} ${candle.interval} ${candle.start}`
+    const other = newest.get(key)
+    if (other === undefined || candle.revision >= other.revision) newest.set(key, candle)
+  }
+  return [...newest.values()]
+}
+
+/** The columns of a table in SQL, in our order. */
+export const columnsOf = (table: Table<never>): string =>
+  [...table.columns.map(({ name }) => name), BEYOND].map(quoted).join(', ')
+
+const keysOf = (table: Table<never>): string =>
+  table.columns
+    .filter(({ isKey }) => isKey)
+    .map(({ name }) => quoted(name))
+    .join(', ')
+
+/** Writes rows and positions into our tables of an open database. */
+export class DuckWriter {
+  readonly #database: DuckDatabase
+  /** The database in messages. */
+  readonly #name: string
+  readonly #rules: ConversionRules
+  /** The tables that are there and have our shape. */
+  readonly #checked = new Set<string>()
+  readonly #stagings = new Set<string>()
+
+  constructor(database: DuckDatabase, name: string, rules: ConversionRules) {
+    this.#database = database
+    this.#name = name
+    this.#rules = rules
+  }
+
+  /**
+   * Checks the version of the tables, and the shape of those that are there. Brings tables of an
+   * earlier version up to date.
+   */
+  async open(tables: readonly Table<never>[]): Promise<void> {
+    const database = this.#database
+    await this.#ensure(schemaTable)
+    await this.#ensure(positionsTable)
+    const [row] = await database.run('SELECT max(version) FROM sluice_schema')
+    const version = row?.[0] as number | null
+    if (version !== null && version > SCHEMA_VERSION)
+      throw new ValidationError(
+        `${this.#name} has tables of version ${version}, and this version of @sluice/sinks knows version ${SCHEMA_VERSION}: install a later one`,
+      )
+    for (const table of tables) {
+      const shape = shapeOf(table)
+      if ((await this.#columnsIn(shape.name)).length > 0) await this.#ensure(shape)
+    }
+    if (version === SCHEMA_VERSION) return
+    await database.transaction(async () => {
+      await database.run('DELETE FROM sluice_schema')
+      await database.run(`INSERT INTO sluice_schema VALUES (${SCHEMA_VERSION})`)
+    })
+  }
+
+  /** Makes the table if it is absent. */
+  ensure(table: Table<never>): Promise<void> {
+    return this.#ensure(shapeOf(table))
+  }
+
+  /** Forgets that a table is there. */
+  forget(table: string): void {
+    this.#checked.delete(table)
+  }
+
+  /** Puts rows into a temporary table, from which a transaction takes them. */
+  async stage<Row extends { readonly feedID: string }>(
+    table: Table<Row>,
+    rows: readonly Row[],
+    rules: ConversionRules,
+  ): Promise<Staged<Row>> {
+    const database = this.#database
+    await this.ensure(table)
+    const staging = `staging_${table.name}`
+    if (!this.#stagings.has(staging)) {
+      const columns = shapeOf(table).columns.map(({ name, type }) => `${quoted(name)} ${type}`)
+      await database.run(`CREATE TEMP TABLE ${quoted(staging)} (${columns.join(', ')})`)
+      this.#stagings.add(staging)
+    }
+    const converted = convertRows(database.library, table, rows, rules)
+    const { types, chunks, count, bytes, from, to, refused } = converted
+    if (count > 0) await database.append(staging, types, chunks)
+    return { staging, table, count, bytes, from, to, refused }
+  }
+
+  /** Puts a batch into temporary tables. */
+  async stageBatch(tables: Tables, { reports, candles }: SinkBatch): Promise<StagedBatch> {
+    const byTable = new Map<Table<Report>, Report[]>()
+    for (const report of reports) {
+      const table = tables.of(report)
+      const list = byTable.get(table)
+      if (list === undefined) byTable.set(table, [report])
+      else list.push(report)
+    }
+    const staged: Staged<Report>[] = []
+    for (const [table, list] of byTable) staged.push(await this.stage(table, list, this.#rules))
+    const refusals = staged.flatMap(({ refused }) =>
+      refused.map(([report, reason]) => ({ report, reason })),
+    )
+    if (candles.length === 0) return { reports: staged, candles: undefined, refusals }
+    // A candle is never refused: a sink announces reports only.
+    const rules = { ...this.#rules, beyond: 'text' } as const
+    const made = await this.stage(tables.candles, newestOf(candles), rules)
+    return { reports: staged, candles: made, refusals }
+  }
+
+  /** Inserts the reports that the table does not have yet. In a transaction. */
+  async insert({ staging, table }: StagedTable, condition = 'true'): Promise<void> {
+    const columns = columnsOf(table)
+    await this.#database.run(
+      `INSERT INTO ${quoted(table.name)} (${columns})
+       SELECT ${columns} FROM temp.${quoted(staging)} AS staged WHERE ${condition}
+       ON CONFLICT DO NOTHING`,
+    )
+    await this.#database.run(`TRUNCATE temp.${quoted(staging)}`)
+  }
+
+  /**
+   * Inserts candles. A candle replaces that of its feed, interval and start, unless that one has a
+   * higher revision. In a transaction.
+   */
+  async upsert({ staging, table }: StagedTable): Promise<void> {
+    const columns = columnsOf(table)
+    const name = quoted(table.name)
+    const changes = [...table.columns.filter(({ isKey }) => !isKey), { name: BEYOND }].map(
+      each => `${quoted(each.name)} = excluded.${quoted(each.name)}`,
+    )
+    await this.#database.run(
+      `INSERT INTO ${name} (${columns}) SELECT ${columns} FROM temp.${quoted(staging)}
+       ON CONFLICT (${keysOf(table)}) DO UPDATE SET ${changes.join(', ')}
+       WHERE excluded.revision >= ${name}.revision`,
+    )
+    await this.#database.run(`TRUNCATE temp.${quoted(staging)}`)
+  }
+
+  /** Stores a position. The feeds that are not in it keep theirs. In a transaction. */
+  async savePosition(sink: string, position: SinkPosition): Promise<void> {
+    const entries = Object.entries(position)
+    if (entries.length === 0) return
+    const { VARCHAR, BIGINT, LIST, listValue } = this.#database.library
+    await this.#database.run(
+      `INSERT INTO sink_positions SELECT $1, unnest($2), unnest($3)
+       ON CONFLICT (sink, feed_id) DO UPDATE SET position = excluded.position`,
+      [
+        sink,
+        listValue(entries.map(([feedID]) => feedID)),
+        listValue(entries.map(([, time]) => BigInt(time))),
+      ],
+      [VARCHAR, LIST(VARCHAR), LIST(BIGINT)],
+    )
+  }
+
+  /** The position that was stored last. */
+  async position(sink: string): Promise<SinkPosition> {
+    const rows = await this.#database.run(
+      'SELECT feed_id, position FROM sink_positions WHERE sink = $1',
+      [sink],
+    )
+    return Object.fromEntries(rows.map(([feedID, time]) => [feedID as string, Number(time)]))
+  }
+
+  /** Makes a table, or checks the one that is there and adds the columns that it lacks. */
+  async #ensure(wanted: TableShape): Promise<void> {
+    if (this.#checked.has(wanted.name)) return
+    const database = this.#database
+    const there = await this.#columnsIn(wanted.name)
+    if (there.length === 0) {
+      await this.#checkFree(wanted.name)
+      await database.transaction(() => database.run(createTable(wanted)))
+    } else {
+      const missing = this.#findMissing(wanted, there)
+      if (missing.length > 0)
+        await database.transaction(async () => {
+          for (const { name, type } of missing)
+            await database.run(
+              `ALTER TABLE ${quoted(wanted.name)} ADD COLUMN IF NOT EXISTS ${quoted(name)} ${type}`,
+            )
+        })
+    }
+    this.#checked.add(wanted.name)
+  }
+
+  async #columnsIn(
+    table: string,
+  ): Promise<readonly (ColumnShape & { readonly hasDefault: boolean })[]> {
+    const rows = await this.#database.run(
+      `SELECT lower(column_name), data_type, is_nullable, column_default IS NOT NULL, EXISTS (
+         SELECT 1 FROM duckdb_constraints() AS keys WHERE keys.database_name = current_database()
+         AND keys.schema_name = 'main' AND lower(keys.table_name) = $1
+         AND keys.constraint_type = 'PRIMARY KEY'
+         AND list_contains(keys.constraint_column_names, column_name))
+       FROM duckdb_columns() AS columns
+       WHERE database_name = current_database() AND schema_name = 'main' AND lower(table_name) = $1
+       AND EXISTS (SELECT 1 FROM duckdb_tables() AS tables WHERE tables.table_oid = columns.table_oid
+         AND tables.database_name = current_database())
+       ORDER BY column_index`,
+      [table],
+    )
+    return rows.map(([name, type, isNullable, hasDefault, isKey]) => ({
+      name: name as string,
+      type: type as string,
+      isKey: isKey === true,
+      isRequired: isNullable !== true,
+      hasDefault: hasDefault === true,
+    }))
+  }
+
+  /** Throws if the name belongs to something that is not a table. */
+  async #checkFree(table: string): Promise<void> {
+    const rows = await this.#database.run(
+      `SELECT 1 FROM duckdb_views() WHERE database_name = current_database()
+       AND schema_name = 'main' AND lower(view_name) = $1`,
+      [table],
+    )
+    if (rows.length > 0)
+      throw new ValidationError(
+        `${this.#name} has a view ${table}, and the sink needs a table of this name: rename the view`,
+      )
+  }
+
+  /** The columns to add to a table. Throws if the table is not one of ours. */
+  #findMissing(
+    wanted: TableShape,
+    there: readonly (ColumnShape & { readonly hasDefault: boolean })[],
+  ): readonly ColumnShape[] {
+    const fail = (what: string): ValidationError =>
+      new ValidationError(
+        `the table ${wanted.name} of ${this.#name} is not one that this sink can write: ${what}; rename the table, or give the sink another database`,
+      )
+    const missing: ColumnShape[] = []
+    for (const { name, type, isKey, isRequired } of wanted.columns) {
+      const found = there.find(each => each.name === name)
+      if (found === undefined) {
+        if (isRequired) throw fail(`it has no column ${name}, and ${type} is wanted`)
+        missing.push({ name, type, isKey, isRequired })
+      } else if (found.type !== type) {
+        throw fail(`its column ${name} is ${found.type}, and ${type} is wanted`)
+      } else if (found.isKey !== isKey) {
+        throw fail(
+          isKey
+            ? `its column ${name} is not in the primary key, and the key (${keyList(wanted)}) is wanted`
+            : `its column ${name} is in the primary key, and the key (${keyList(wanted)}) is wanted`,
+        )
+      } else if (found.isRequired && !isRequired && !found.hasDefault) {
+        throw fail(`its column ${name} is NOT NULL, and a column that takes NULL is wanted`)
+      }
+    }
+    const names = wanted.columns.map(({ name }) => name)
+    const extra = there.find(
+      ({ name, isRequired, hasDefault }) => !names.includes(name) && isRequired && !hasDefault,
+    )
+    if (extra !== undefined)
+      throw fail(`its column ${extra.name} is NOT NULL, and the sink has no value for it`)
+    return missing
+  }
+}
+
+const keyList = ({ columns }: TableShape): string =>
+  columns
+    .filter(({ isKey }) => isKey)
+    .map(({ name }) => name)
+    .join(', ')
+
+function createTable({ name, columns }: TableShape): string {
+  const lines = columns.map(
+    each => `${quoted(each.name)} ${each.type}${each.isRequired ? ' NOT NULL' : ''}`,
+  )
+  const keys = columns.filter(({ isKey }) => isKey).map(each => quoted(each.name))
+  if (keys.length > 0) lines.push(`PRIMARY KEY (${keys.join(', ')})`)
+  return `CREATE TABLE IF NOT EXISTS ${quoted(name)} (${lines.join(', ')})`
+}
