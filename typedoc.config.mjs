@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 
 /** The sources of the entries of the library, and of its packages. */
-const entryPoints = ['', 'packages/engine/', 'packages/confidential-http/', 'packages/nats/']
+const packages = ['engine', 'confidential-http', 'nats', 'sinks'].map(name => `packages/${name}/`)
+const entryPoints = ['', ...packages]
   .flatMap(folder => {
     const manifest = readFileSync(new URL(`./${folder}package.json`, import.meta.url), 'utf8')
     return Object.entries(JSON.parse(manifest).exports).map(([entry, files]) => [

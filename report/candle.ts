@@ -1,5 +1,20 @@
-/** The intervals that `candles` knows, and their seconds. */
-export const intervalSeconds = {
+/** An interval of candles. It begins at a whole multiple of itself since 1970, in UTC. */
+export type CandleInterval =
+  | '1s'
+  | '5s'
+  | '10s'
+  | '15s'
+  | '30s'
+  | '1m'
+  | '5m'
+  | '15m'
+  | '30m'
+  | '1h'
+  | '4h'
+  | '1d'
+
+/** The seconds of each interval, the shortest interval first. */
+export const intervalSeconds: Readonly<Record<CandleInterval, number>> = {
   '1s': 1,
   '5s': 5,
   '10s': 10,
@@ -12,14 +27,13 @@ export const intervalSeconds = {
   '1h': 3600,
   '4h': 14_400,
   '1d': 86_400,
-} as const
-
-/** An interval of candles. It begins at a whole multiple of itself since 1970, in UTC. */
-export type CandleInterval = keyof typeof intervalSeconds
+}
 
 /** A range of time, both ends included, in the feed's unit. */
 export interface CandleRange {
+  /** The first time. */
   readonly from: number
+  /** The last time. */
   readonly to: number
 }
 

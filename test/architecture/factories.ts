@@ -6,11 +6,16 @@ import * as vault from '@sluice/confidential-http/vault'
 import * as engines from '@sluice/engine'
 import * as nats from '@sluice/nats'
 import * as gateway from '@sluice/nats/gateway'
+import { duckdb } from '@sluice/sinks/duckdb'
+import { kafka } from '@sluice/sinks/kafka'
+import { parquet } from '@sluice/sinks/parquet'
+import { postgres } from '@sluice/sinks/postgres'
 import { getTwap } from '../../client/beta.js'
 import { createClient } from '../../client/index.js'
 import * as tdh2 from '../../crypto/tdh2/index.js'
 import * as health from '../../health/index.js'
 import * as main from '../../index.js'
+import { candles, candlesOf } from '../../plugins/candles/index.js'
 import { audit } from '../../plugins/confidential-http/audit.js'
 import { limits } from '../../plugins/confidential-http/limits.js'
 import { networkPolicy } from '../../plugins/confidential-http/network-policy.js'
@@ -20,6 +25,7 @@ import { templates } from '../../plugins/confidential-http/templates/index.js'
 import { marketGuard } from '../../plugins/market-guard/index.js'
 import { opentelemetry } from '../../plugins/opentelemetry/index.js'
 import { prometheus } from '../../plugins/prometheus.js'
+import { sink } from '../../plugins/sink/index.js'
 import { onchainSigners } from '../../plugins/verify/onchain/index.js'
 import * as proofs from '../../proof/index.js'
 import * as kit from '../../testing/index.js'
@@ -48,6 +54,9 @@ const client = (): main.Client => main.createClient(config)
 
 /** A stream that connects to nothing. */
 export const openStream = (): main.Stream => client().createStream(feedID)
+
+/** A store that keeps nothing. */
+const noStore = as({ name: 'nothing', open: String, write: String, close: String })
 
 const clients: Readonly<Record<string, readonly Case[]>> = {
   createClient: [
@@ -110,6 +119,17 @@ const plugins: Readonly<Record<string, readonly Case[]>> = {
     ['marketGuard', 'maxAge', more => marketGuard(more)],
     [`feeds[${feedID}]`, 'maxSpread', more => marketGuard({ feeds: { [feedID]: more } })],
   ],
+  candles: [['candles', 'closeAfter', more => candles(as({ intervals: ['1m'], ...more }))]],
+  candlesOf: [
+    ['candlesOf', 'field', more => candlesOf([], as({ intervals: ['1m'], ...more })).next()],
+  ],
+  sink: [['sink', 'maxReports', more => sink(noStore, more)]],
+  duckdb: [['duckdb', 'decimals', more => duckdb('prices.db', more)]],
+  parquet: [['parquet', 'decimals', more => parquet('prices', more)]],
+  postgres: [['postgres', 'decimals', more => postgres('postgres://127.0.0.1/prices', more)]],
+  kafka: [
+    ['kafka', 'compression', more => kafka({ brokers: ['127.0.0.1:9092'], topic: 't', ...more })],
+  ],
   prometheus: [['prometheus', 'prefix', more => prometheus(more)]],
   formatPrice: [
     ['formatPrice', 'digits', more => main.formatPrice(1n, 18, more)],
@@ -135,6 +155,7 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
     ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],
   ],
   testLogger: [['testLogger', 'linesPerSecond', more => kit.testLogger({ warn: () => 0 }, more)]],
+  testSink: [['testSink', 'reports', more => kit.testSink(() => as({}), as(more))]],
   testSigners: [['testSigners', 'samples', more => kit.testSigners(signers, more)]],
   testPlugin: [['testPlugin', 'patience', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
 }
@@ -174,6 +195,7 @@ const logs: Readonly<Record<string, readonly Case[]>> = {
     ['workerHealth', 'queue', more => nats.workerHealth(openStream(), { connection, ...more })],
   ],
   Health: [['Health', 'measures', more => new health.Health(as(more))]],
+  sinkHealth: [['sinkHealth', 'service', more => health.sinkHealth(sink(noStore), more)]],
   streamHealth: [['streamHealth', 'service', more => health.streamHealth(openStream(), more)]],
   serveHealth: [['serveHealth', 'processMetrics', more => health.serveHealth(more)]],
   createGateway: [
@@ -417,7 +439,7 @@ export const withoutOptions: readonly string[] = [
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
-  'composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
+  'checkAbove priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'watchStream describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'SeenFeeds SeenTimes createOverflowGaps feedResolution feedVersion isFeedID isIn isSameBlob markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',

@@ -55,5 +55,12 @@ export function opening(lines: string[] = []): SinkOpening {
 
 /** A batch, of which a test gives parts. */
 export function batchOf(parts: Partial<SinkBatch>): SinkBatch {
-  return { reports: [], candles: [], position: undefined, ...parts }
+  const { reports = [] } = parts
+  return {
+    reports,
+    receivedAt: reports.map(() => Date.now()),
+    candles: [],
+    position: undefined,
+    ...parts,
+  }
 }
