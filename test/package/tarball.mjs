@@ -149,6 +149,7 @@ export function checkNames({ name: of, files }) {
 const peers = [
   ['dist/cjs/', "'sluice"],
   ['dist/cjs/', "'@nats-io/"],
+  ['dist/cjs/', "'@duckdb/"],
   ['dist/cjs/plugins/opentelemetry/index.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
   ['dist/cjs/health/serve-health.d.ts', "'prom-client'"],
