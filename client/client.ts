@@ -1,6 +1,7 @@
 import { asyncDispose } from '../core/async.js'
+import { type Clock, platformTiming, timingOf } from '../core/clock.js'
 import { composeCall } from '../core/compose.js'
-import { DataStreamsError, pluginError } from '../core/errors.js'
+import { DataStreamsError, pluginError, ValidationError } from '../core/errors.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
@@ -28,7 +29,7 @@ import type { EgressOptions, TLSOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
 import { loaded } from './loaded.js'
 import { createTotals } from './metrics.js'
-import { describeClock, Present } from './present.js'
+import { describeClock, GivenPresent, Present } from './present.js'
 import { type HistoryOptions, iterateHistory, ReportsBetween } from './request/history.js'
 import type { MomentOptions } from './request/report-at.js'
 import type { Parent, Requests, RequestsContext } from './request/requests.js'
@@ -64,6 +65,12 @@ export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOp
   readonly connect?: Connect
   /** The wall clock, in milliseconds. @default Date.now */
   readonly now?: () => number
+  /**
+   * The present of a client that does not live in the present, such as that of a replay. It is
+   * trusted: neither dates of the service nor reports correct it. What depends on the time of
+   * reports goes by it; connections and requests go by the platform's. Not together with `now`.
+   */
+  readonly clock?: Clock
 }
 
 const schema = {
@@ -74,10 +81,19 @@ const schema = {
   connectionStatusCallback: optional(checkFunction<ConnectionStatusCallback>),
   fetch: optional(checkFunction<Fetch>),
   connect: optional(checkFunction<Connect>),
-  now: withDefault(() => Date.now(), checkFunction<() => number>),
+  now: optional(checkFunction<() => number>),
+  clock: optional(checkClock),
   proxy: unchecked<string | undefined>,
   tls: unchecked<TLSOptions | undefined>,
 } satisfies Schema<ClientOptions>
+
+function checkClock(field: string, value: unknown): Clock {
+  const clock = value as Partial<Clock> | null
+  for (const name of ['setTimeout', 'clearTimeout'] as const)
+    checkFunction(`${field}.${name}`, clock?.[name])
+  checkFunction(`${field}.Date.now`, clock?.Date?.now)
+  return value as Clock
+}
 
 /** The names of these options. */
 export const clientNames: OptionNames<ClientOptions> = schema
@@ -127,7 +143,11 @@ export function createClient<const Given extends Plugins>(
   given: ClientOptions<Given>,
 ): Client<DataOf<Given>> {
   const options = readOptions('createClient', given as ClientOptions, schema)
-  const { endpoint, wsEndpoint, timeout, now, connectionStatusCallback } = options
+  const { endpoint, wsEndpoint, timeout, clock, connectionStatusCallback } = options
+  if (clock !== undefined && options.now !== undefined)
+    throw new ValidationError('now must not be given with clock, which tells the time')
+  const now = options.now ?? (() => Date.now())
+  const timing = clock === undefined ? platformTiming : timingOf(clock)
   const { plugins, stack } = createStack(options.plugins, `${endpoint} · ${wsEndpoint}`)
   const { log, listen } = createLog()
   const life = createLifetime()
@@ -141,7 +161,10 @@ export function createClient<const Given extends Plugins>(
   const table = createDecoderTable(decoders, log, verifier, totals.countUndecoded) as DecoderTable<
     DataOf<Given>
   >
-  const present = new Present(now, () => time.ask())
+  const present =
+    clock === undefined
+      ? new Present(now, () => time.ask())
+      : new GivenPresent(() => clock.Date.now())
   present.watch(change => log.warn?.(describeClock(change)))
   life.defer(() => present.end())
   let send: Send | undefined
@@ -171,6 +194,7 @@ export function createClient<const Given extends Plugins>(
     ...requestsOf(context, parent),
     metrics: totals.read,
     now: present.now,
+    timing,
     find: services.find,
   })
   const { find } = services
@@ -201,6 +225,7 @@ export function createClient<const Given extends Plugins>(
         client: life,
         clientOf,
         present,
+        timing,
         find,
         totals,
         options: streamOptions,

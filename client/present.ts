@@ -389,6 +389,27 @@ function agree(one: Witness, other: Witness): boolean {
   return Math.abs(one.offset - other.offset) <= TOLERANCE + Math.max(one.slack, other.slack)
 }
 
+/** The present of a clock that was given to the client: nothing corrects it. */
+export class GivenPresent extends Present {
+  override horizon: number = Number.POSITIVE_INFINITY
+  override readonly now: () => number
+
+  constructor(now: () => number) {
+    super(now, () => undefined)
+    this.now = now
+  }
+
+  override get offsetMs(): number {
+    return 0
+  }
+
+  override connected(): void {}
+
+  override dated(): void {}
+
+  override look(): void {}
+}
+
 /**
  * Reads the time at which an answer was sent: its date plus its age in a cache, in milliseconds.
  */

@@ -1,3 +1,4 @@
+import type { Timing } from '../../core/clock.js'
 import type { DataStreamsError } from '../../core/errors.js'
 import type { ScopeFacts, ServiceKey } from '../../core/scope.js'
 import type { Gap, GapFilled } from '../../report/gaps.js'
@@ -167,6 +168,11 @@ export interface PluginClient extends Rest {
    * dates and by the reports.
    */
   now(): number
+  /**
+   * The time for what depends on the time of reports, such as how long a report may be late. It is
+   * that of the option `clock`, and otherwise the platform's.
+   */
+  readonly timing: Timing
   /** The counters of the client, over all its streams. */
   metrics(): ClientMetrics
   /** The service that another plugin provides under the key. */

@@ -1,3 +1,4 @@
+import type { Timing } from '../../core/clock.js'
 import { ValidationError } from '../../core/errors.js'
 import { feedResolution, parseFeedID } from '../../report/feed-id.js'
 import { markNewest, type Report } from '../../report/report.js'
@@ -41,7 +42,7 @@ export class Feeds {
   /** True if a feed was ever removed. Reports of that feed may still arrive. */
   hasRemoved = false
   #all: readonly string[] = []
-  #timer: ReturnType<typeof setInterval> | undefined
+  #cancel: (() => void) | undefined
 
   /** The ids of the feeds, in the order in which they were added. */
   get all(): readonly string[] {
@@ -128,18 +129,21 @@ export class Feeds {
    */
   watch(
     staleAfter: number,
+    timing: Timing,
     connections: Pick<FlowControl, 'isPaused'>,
     changed: (status: Status) => void,
   ): void {
     if (staleAfter === 0) return
-    this.#timer = setInterval(() => {
+    const again = (): void => {
+      this.#cancel = timing.after(staleAfter / CHECKS, again)
       if (!connections.isPaused) this.#check(staleAfter, changed)
-    }, staleAfter / CHECKS)
-    this.#timer.unref?.()
+    }
+    this.#cancel = timing.after(staleAfter / CHECKS, again)
   }
 
   unwatch(): void {
-    clearInterval(this.#timer)
+    this.#cancel?.()
+    this.#cancel = undefined
   }
 
   #check(staleAfter: number, changed: (status: Status) => void): void {

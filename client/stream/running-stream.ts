@@ -1,4 +1,5 @@
 import { abortable } from '../../core/async.js'
+import type { Timing } from '../../core/clock.js'
 import { asError, type DataStreamsError } from '../../core/errors.js'
 import type { Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
@@ -47,6 +48,7 @@ export interface ClientParts<Data> {
   /** Returns the client that the plugins of the stream see. */
   clientOf(scope: StreamScope): PluginClient
   readonly present: Present
+  readonly timing: Timing
   /** The service that a plugin has provided under the key. */
   readonly find: Services['find']
   /** The summed counts of the client's streams. */
@@ -194,7 +196,9 @@ export class RunningStream<Data> implements BacklogOwner {
       },
     }
     this.subscription = new Subscription(subscription, shards)
-    feeds.watch(options.staleAfter, this.#flowControl, status => events.emit('status', status))
+    feeds.watch(options.staleAfter, client.timing, this.#flowControl, status =>
+      events.emit('status', status),
+    )
   }
 
   /** Loads the cursors and opens the connections. */

@@ -199,7 +199,8 @@ class CandleStream {
   /** The feeds whose beginning is not fetched yet. */
   readonly #cold = new Map<string, number>()
   #isWarming = false
-  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Cancels the timer. */
+  #cancel: () => void
 
   constructor(
     scope: StreamScope,
@@ -219,8 +220,8 @@ class CandleStream {
       settings.warmUp === 0 ? undefined : report => this.#begin(report),
     )
     this.add = this.#builder.add
-    this.#timer = setTimeout(this.#look, LOOK)
-    scope.defer(() => clearTimeout(this.#timer))
+    this.#cancel = scope.client.timing.after(LOOK, this.#look)
+    scope.defer(() => this.#cancel())
     scope.defer(
       scope.events.on('status', status => {
         if (status.type === 'unsubscribed')
@@ -239,8 +240,7 @@ class CandleStream {
 
   readonly #look = (): void => {
     this.#builder.closeBefore(this.#scope.client.now(), this.#settings.closeAfter)
-    this.#timer = setTimeout(this.#look, LOOK)
-    this.#timer.unref?.()
+    this.#cancel = this.#scope.client.timing.after(LOOK, this.#look)
   }
 
   /** A feed begins: fetches what its open intervals lack. */

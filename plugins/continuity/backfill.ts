@@ -87,7 +87,7 @@ export class Backfill {
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
   /** Whether an `error` event has reported that no request can be sent. */
   #isReported = false
-  /** When connections may be reset again, by `performance.now`. */
+  /** When connections may be reset again, by `timing.monotonic`. */
   #nextReset = 0
 
   constructor(scope: StreamScope, span: number) {
@@ -103,7 +103,7 @@ export class Backfill {
    * with true if the ranges may have changed.
    */
   async ask(feed: FeedHistory): Promise<boolean> {
-    const begun = performance.now()
+    const begun = this.#scope.client.timing.monotonic()
     this.#giveUpUnanswered(feed)
     const possible = feed.ranges.filter(({ digest }) => digest === undefined)
     for (const range of possible) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
@@ -217,8 +217,8 @@ export class Backfill {
     const overdue = feed.present - feed.units(OVERDUE)
     const isHalfOpen = reports.some(each => each.observationsTimestamp < overdue)
     feed.askSoonWhileStale(isHalfOpen ? undefined : OVERDUE)
-    if (!isHalfOpen || performance.now() < this.#nextReset) return
-    this.#nextReset = performance.now() + RESET_INTERVAL
+    if (!isHalfOpen || this.#scope.client.timing.monotonic() < this.#nextReset) return
+    this.#nextReset = this.#scope.client.timing.monotonic() + RESET_INTERVAL
     this.#scope.connections.reset([feed.seen.feedID])
   }
 
@@ -342,7 +342,7 @@ export class Backfill {
 
   /** Schedules another request for the ranges of a feed that are due, or gives them up. */
   #onFailed(feed: FeedHistory, error: Error, begun: number): void {
-    const now = performance.now()
+    const now = this.#scope.client.timing.monotonic()
     const { log, events } = this.#scope
     log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
     // A validation error means that the client can't send the request, now or later.
@@ -362,7 +362,7 @@ export class Backfill {
   }
 
   #giveUpUnanswered(feed: FeedHistory): void {
-    const now = performance.now()
+    const now = this.#scope.client.timing.monotonic()
     // While the service is unreachable, no range is given up.
     if (this.#scope.connections.open === 0) feed.keepUnanswered()
     for (const range of [...feed.ranges]) {

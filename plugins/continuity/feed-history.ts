@@ -18,7 +18,7 @@ export interface Range extends Interval {
    * because that report names its own predecessor.
    */
   readonly isAbove: boolean
-  /** When the range was opened. This time and the times below are values of `performance.now`. */
+  /** When the range was opened. This time and the times below are values of `timing.monotonic`. */
   readonly openedAt: number
   /**
    * The earliest time of the last request: the service may store the reports at the end of the
@@ -58,7 +58,7 @@ interface AheadRow {
   readonly by: number
   /** The feed's newest time that is not in the future. */
   readonly newest: number
-  /** When the first of them arrived, by `performance.now`. */
+  /** When the first of them arrived, by `timing.monotonic`. */
   readonly since: number
 }
 
@@ -215,7 +215,7 @@ export class FeedHistory {
     // A range after the newest report ends at the present, and is requested once more.
     for (const range of this.ranges.filter(({ isAbove, to }) => isAbove && to > present)) {
       range.to = Math.max(range.from, present)
-      range.lastAt = performance.now() + INTERVAL
+      range.lastAt = this.#scope.client.timing.monotonic() + INTERVAL
     }
     const from = Math.max(this.#comparedFrom, seen.oldestExact) + 1
     if (seen.upTo < before) this.#openPossible({ from, to: seen.newest })
@@ -228,7 +228,7 @@ export class FeedHistory {
    */
   advance(): void {
     const { seen } = this
-    if (this.#aheadRow !== undefined && performance.now() >= this.leadsAt) {
+    if (this.#aheadRow !== undefined && this.#scope.client.timing.monotonic() >= this.leadsAt) {
       this.lead += this.#aheadRow.by
       this.#comparedFrom = this.#aheadRow.newest
       this.#aheadRow = undefined
@@ -333,7 +333,7 @@ export class FeedHistory {
     this.#aheadRow =
       isSteady && newest === row.newest
         ? { ...row, by, count: row.count + 1 }
-        : { by, newest, count: 1, since: performance.now() }
+        : { by, newest, count: 1, since: this.#scope.client.timing.monotonic() }
   }
 
   /** Whether a feed that was ahead now dates its reports by the client's present again. */
@@ -391,7 +391,7 @@ export class FeedHistory {
   #open(at: Interval, notBefore: number, rest: Partial<Range> = {}): void {
     if (!(at.from <= at.to && Number.isFinite(at.from))) return
     if (this.wantsNewest && rest.isAbove !== true) return
-    const openedAt = performance.now()
+    const openedAt = this.#scope.client.timing.monotonic()
     // A named predecessor was published before the report that names it, whatever the clocks say.
     // In a range that ends in the future, reports may still be published.
     const isNamed = rest.digest !== undefined
@@ -447,12 +447,13 @@ export class FeedHistory {
    */
   openNamed(at: Interval, digest: string, part?: Range): void {
     const open = this.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
-    if (open === undefined) this.#open(at, 0, { ...timesOf(part), digest })
+    if (open === undefined)
+      this.#open(at, 0, { ...timesOf(part, this.#scope.client.timing.monotonic()), digest })
     else if (digest === '') open.digest = ''
   }
 
   #openPossible(at: Interval, part?: Range): void {
-    this.#open(at, this.askedAt + INTERVAL, timesOf(part))
+    this.#open(at, this.askedAt + INTERVAL, timesOf(part, this.#scope.client.timing.monotonic()))
   }
 
   /**
@@ -471,7 +472,7 @@ export class FeedHistory {
   /** Schedules a request for the reports after the newest one, in `delay` milliseconds. */
   askAbove(delay: number): void {
     const { above } = this
-    const now = performance.now()
+    const now = this.#scope.client.timing.monotonic()
     const from = this.seen.newest + 1
     // A stale feed is requested soon anyway.
     const isStale = above?.stale !== undefined && from <= above.from
@@ -485,7 +486,7 @@ export class FeedHistory {
    * and is repeated while the feed is stale.
    */
   askWhileStale(): void {
-    const dueAt = Math.max(performance.now(), this.askedAt + INTERVAL)
+    const dueAt = Math.max(this.#scope.client.timing.monotonic(), this.askedAt + INTERVAL)
     this.#setAbove(dueAt, { dueAt, interval: STALE_INTERVAL })
   }
 
@@ -495,7 +496,7 @@ export class FeedHistory {
    */
   askSoonWhileStale(delay: number = STALE_INTERVAL): void {
     if (this.above?.stale === undefined) return
-    const dueAt = Math.min(this.above.dueAt, performance.now() + delay)
+    const dueAt = Math.min(this.above.dueAt, this.#scope.client.timing.monotonic() + delay)
     this.#setAbove(dueAt, { dueAt, interval: 2 * STALE_INTERVAL })
   }
 
@@ -509,7 +510,7 @@ export class FeedHistory {
    * failed.
    */
   askAgain(delay: number): void {
-    const soon = performance.now() + delay
+    const soon = this.#scope.client.timing.monotonic() + delay
     for (const range of this.ranges)
       if (range.failures > 0) range.dueAt = Math.min(range.dueAt, soon)
   }
@@ -525,7 +526,7 @@ export class FeedHistory {
    */
   openAbove(): void {
     const { above, ranges } = this
-    const now = performance.now()
+    const now = this.#scope.client.timing.monotonic()
     const from = this.seen.newest + 1
     const isDue = above !== undefined && above.dueAt <= now
     const isAsked = isDue && from <= above.from
@@ -606,10 +607,9 @@ function digestOf({ fullReport }: Report): string {
 }
 
 /** Returns the times for a new range that was part of an earlier range. */
-function timesOf(part: Range | undefined): Partial<Range> {
+function timesOf(part: Range | undefined, now: number): Partial<Range> {
   if (part === undefined) return {}
   const { openedAt, dueAt, digest, lastAt } = part
-  const now = performance.now()
   // A named predecessor was published before the report that names it. Any other report on a page
   // may have been published just now, whatever its time. A report found only by the last request
   // was stored late, and its predecessor may be stored late as well.

@@ -93,7 +93,8 @@ class Feed extends FeedHistory {
   /** Since when the feed has had reports dated in the future. Undefined if it has none. */
   aheadSince: number | undefined = undefined
   isAheadAnnounced = false
-  timer: ReturnType<typeof setTimeout> | undefined = undefined
+  /** Cancels the timer. */
+  cancel: (() => void) | undefined = undefined
 
   /** When the report that has waited longest began to wait. */
   get heldSince(): number {
@@ -101,10 +102,10 @@ class Feed extends FeedHistory {
   }
 
   /** Adds a report to the reports that wait. */
-  hold(report: Report): void {
+  hold(report: Report, now: number): void {
     const time = report.observationsTimestamp
     const at = this.held.findLastIndex(each => each.report.observationsTimestamp < time) + 1
-    this.held.splice(at, 0, { report, at: performance.now() })
+    this.held.splice(at, 0, { report, at: now })
   }
 }
 
@@ -113,6 +114,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
   const isSorted = order === 'sorted'
   const wantsNewest = order === 'newest'
   const seenFeeds = seenIn(scope)
+  const { timing } = scope.client
   const feeds = new Map<string, Feed>()
   const backfill = new Backfill(scope, maxBackfill)
   let last: Feed | undefined
@@ -134,7 +136,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     feed.place(report)
     feed.openUnknown(report, maxBackfill)
     if (feed.seen.isFuture(report.observationsTimestamp)) scope.count('ahead', report)
-    if (isSorted) feed.hold(report)
+    if (isSorted) feed.hold(report, timing.monotonic())
     update(feed)
     if (!isSorted) pass(feed, report)
   }
@@ -147,7 +149,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     feed.giveUpExcess()
     if (isSorted) release(feed)
     if (feed.isOver) return
-    const now = performance.now()
+    const now = timing.monotonic()
     const { ranges, above, held } = feed
     const [future] = feed.seen.future
     // Pages may hold duplicates of live reports.
@@ -167,8 +169,9 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
       dueAt.push(announceAhead(feed, now), clockAt, feed.leadsAt)
     }
     scope.cursors.limit(feed.seen.feedID, open.length > 0 ? Math.min(...open) : undefined)
-    clearTimeout(feed.timer)
-    if (dueAt.length > 0) feed.timer = setTimeout(wake, Math.max(0, Math.min(...dueAt) - now), feed)
+    feed.cancel?.()
+    if (dueAt.length > 0)
+      feed.cancel = timing.after(Math.max(0, Math.min(...dueAt) - now), () => wake(feed))
   }
 
   /**
@@ -202,7 +205,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     feed.advance()
     const delaying = feed.ranges.filter(range => range.delays && feed.mayHoldReports(range))
     feed.freeUpTo = Math.min(seen.upTo, ...delaying.map(({ from }) => from))
-    const since = performance.now() - reorderTimeout
+    const since = timing.monotonic() - reorderTimeout
     // A report dated in the future that has waited long enough is passed on by itself, without the
     // earlier reports that wait.
     const ahead = held.filter(({ report }) => report.observationsTimestamp > seen.upTo)
@@ -256,7 +259,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     for (const feedID of feedIDs) {
       const feed = feeds.get(feedID)
       if (feed !== undefined) feed.isOver = true
-      clearTimeout(feed?.timer)
+      feed?.cancel?.()
       feeds.delete(feedID)
     }
   }

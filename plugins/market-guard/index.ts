@@ -156,7 +156,8 @@ class GuardedStream {
   /** Why the hours of a feed are unknown. */
   #lack: string
   #catalogueAt = Number.NEGATIVE_INFINITY
-  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Cancels the timer. */
+  #cancel: (() => void) | undefined
   /** When the timer fires, by the client's present. */
   #firesAt = Number.POSITIVE_INFINITY
   #last: GuardedFeed | undefined
@@ -171,7 +172,7 @@ class GuardedStream {
       ? 'the catalogue has not answered'
       : 'the catalogue is not asked'
     if (!settings.catalogue) this.#catalogueAt = Number.POSITIVE_INFINITY
-    scope.defer(() => clearTimeout(this.#timer))
+    scope.defer(() => this.#cancel?.())
     scope.defer(
       scope.events.on('status', status => {
         if (status.type === 'clock') this.#tick()
@@ -318,19 +319,18 @@ class GuardedStream {
   readonly #tick = (isNew = false): void => {
     const now = this.#readClock()
     if (isNew || now >= this.#catalogueAt) void this.#askCatalogue(now)
-    clearTimeout(this.#timer)
+    this.#cancel?.()
     this.#firesAt = Number.POSITIVE_INFINITY
     for (const feed of this.#feeds.values()) this.#judge(feed, now)
     if (this.#catalogueAt < this.#firesAt) this.#arm(this.#catalogueAt, now)
   }
 
   #arm(time: number, now: number): void {
-    clearTimeout(this.#timer)
+    this.#cancel?.()
     if (this.#scope.signal.aborted) return
     this.#firesAt = time
     const delay = Math.min(MAX_TIMER, Math.max(1, Math.ceil(time - now)))
-    this.#timer = setTimeout(this.#tick, delay)
-    this.#timer.unref?.()
+    this.#cancel = this.#scope.client.timing.after(delay, () => this.#tick())
   }
 
   async #askCatalogue(now: number): Promise<void> {

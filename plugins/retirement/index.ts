@@ -55,16 +55,15 @@ export function retirement(options?: RetirementOptions): Plugin<never> {
     },
     report(next, scope) {
       if (scope.kind === 'request') return next
-      let timer: ReturnType<typeof setTimeout> | undefined
+      let cancel: (() => void) | undefined
       const begin = (): void => {
-        if (timer !== undefined || scope.connections.open === 0) return
-        timer = setTimeout(() => {
+        if (cancel !== undefined || scope.connections.open === 0) return
+        cancel = scope.client.timing.after(after, () => {
           import('./watch.js').then(({ watch }) => watch(scope, every)).catch(() => undefined)
-        }, after)
-        ;(timer as { unref?(): void }).unref?.()
+        })
       }
       scope.defer(scope.connections.watch(begin))
-      scope.defer(() => clearTimeout(timer))
+      scope.defer(() => cancel?.())
       return next
     },
   }

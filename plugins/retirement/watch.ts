@@ -15,9 +15,9 @@ export function watch(scope: StreamScope, every: number): void {
   const all = client.find(retirementKey)
   if (signal.aborted) return
   all?.add(dates)
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let cancel: (() => void) | undefined
   defer(() => {
-    clearTimeout(timer)
+    cancel?.()
     all?.delete(dates)
   })
 
@@ -59,8 +59,7 @@ export function watch(scope: StreamScope, every: number): void {
       if (!signal.aborted) log.debug?.('the catalogue does not say which feeds are going to retire')
     }
     if (signal.aborted) return
-    timer = setTimeout(look, every)
-    ;(timer as { unref?(): void }).unref?.()
+    cancel = client.timing.after(every, () => void look())
   }
   void look()
 }

@@ -1,10 +1,12 @@
 // One stream of a world: the real stages of continuity and dedup on a light scope, and what they are seen to do.
+
 import type { Sink } from '../../../client/contract/plugin.js'
 import type { ScopeEventMap, StreamScope } from '../../../client/contract/scope.js'
 import type { ConnectionChange, ConnectionState, Status } from '../../../client/contract/status.js'
 import { Present } from '../../../client/present.js'
 import { Cursors } from '../../../client/stream/cursors.js'
 import { Feeds } from '../../../client/stream/feeds.js'
+import { platformTiming } from '../../../core/clock.js'
 import { createServices } from '../../../core/scope.js'
 import { continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
@@ -191,6 +193,7 @@ export function startSession(parts: SessionParts): Session {
     defer: (task: () => void) => void deferred.push(task),
     client: {
       now: present.now,
+      timing: platformTiming,
       async fetchPage(...asked: Parameters<Service['fetchPage']>) {
         const sent = time.now
         const page = await service.fetchPage(...asked)
@@ -267,7 +270,7 @@ export function startSession(parts: SessionParts): Session {
     note?.(`the clock is ${moved.offsetMs} ms behind, says ${moved.source}`)
     emit('status', { type: 'clock', ...moved })
   })
-  subscribed.watch(world.staleAfter ?? STALE_AFTER, { isPaused: false }, status => {
+  subscribed.watch(world.staleAfter ?? STALE_AFTER, platformTiming, { isPaused: false }, status => {
     if (status.type === 'stale') stales++
     emit('status', status)
   })

@@ -1,6 +1,8 @@
 // Of more than 256 ranges of a feed the two oldest become one, and what was seen between them stays known.
+
 import { describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
+import { platformTiming } from '../../../core/clock.js'
 import { FeedHistory } from '../../../plugins/continuity/feed-history.js'
 import type { Gap } from '../../../report/gaps.js'
 import { SeenFeeds } from '../../../report/seen-times.js'
@@ -18,7 +20,11 @@ const everyOther = (count: number): number[] => range(1, count).map(each => 100 
 
 /** A feed whose reports have shown that they link; the newest is of 100. */
 function linkedFeed(emit: (event: string, gap: Gap) => void = () => undefined): FeedHistory {
-  const scope = { log: {}, client: { now: Date.now }, events: { emit } } as unknown as StreamScope
+  const scope = {
+    log: {},
+    client: { now: Date.now, timing: platformTiming },
+    events: { emit },
+  } as unknown as StreamScope
   const feed = new FeedHistory(new SeenFeeds(new Map()).of(feedA), scope)
   feed.place(report(98))
   feed.place(report(100, { from: 99 }))

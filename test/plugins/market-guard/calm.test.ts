@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
+import { platformTiming } from '../../../core/clock.js'
 import {
   type MarketGuardOptions,
   type MarketReason,
@@ -70,7 +71,7 @@ function openGuard(
   let tick = (): void => undefined
   const scope = {
     kind: 'stream',
-    client: { now },
+    client: { now, timing: platformTiming },
     cursors: { acknowledge: () => undefined },
     log: {},
     signal: new AbortController().signal,

@@ -3,6 +3,7 @@ import type { Sink } from '../../../client/contract/plugin.js'
 import type { StreamScope } from '../../../client/contract/scope.js'
 import type { Status } from '../../../client/contract/status.js'
 import { sleep } from '../../../core/async.js'
+import { platformTiming } from '../../../core/clock.js'
 import type { ClientScope } from '../../../core/scope.js'
 import { type ContinuityOptions, continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
@@ -139,6 +140,7 @@ export function stream(
     client: {
       find,
       now: Date.now,
+      timing: platformTiming,
       async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
         requests.push({ feedID, from, at: performance.now() })
         await sleep(service.delayMs, signal)

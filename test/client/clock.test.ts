@@ -1,0 +1,86 @@
+import { afterEach, expect, test } from '@jest/globals'
+import type { Clock } from '../../core/clock.js'
+import { createClient, defaultPreset, type Plugin, type StreamScope } from '../../index.js'
+import { feedID, startService } from '../support/service/service.js'
+import { pause, until } from '../support/waiting.js'
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+/** A clock a year ago that runs sixty times as fast. */
+function pastClock(): Clock & { readonly timers: number } {
+  const begin = performance.now()
+  const start = Date.now() - 365 * 86_400_000
+  const running = new Set<unknown>()
+  return {
+    Date: { now: () => start + 60 * (performance.now() - begin) },
+    setTimeout(run, ms) {
+      const timer = setTimeout(() => {
+        running.delete(timer)
+        run()
+      }, ms / 60)
+      running.add(timer)
+      return timer
+    },
+    clearTimeout(timer) {
+      running.delete(timer)
+      clearTimeout(timer as NodeJS.Timeout)
+    },
+    get timers() {
+      return running.size
+    },
+  }
+}
+
+test('a client lives in the present of its clock, which nothing corrects', async () => {
+  const clock = pastClock()
+  const feed = feedID(3, 1, { milliseconds: true })
+  const service = await startService({ feeds: [feed], signatures: 'dummy' })
+  closers.push(() => service.close())
+  const { apiKey, userSecret, endpoint, wsEndpoint } = service
+  const scopes: StreamScope[] = []
+  const look: Plugin = {
+    name: 'look',
+    report(next, scope) {
+      if (scope.kind === 'stream') scopes.push(scope)
+      return next
+    },
+  }
+  const plugins = [look, ...defaultPreset({ apiKey, userSecret, retryDelay: 5 })]
+  const client = createClient({ endpoint, wsEndpoint, clock, plugins })
+  closers.push(() => client.close())
+  const stream = client.createStream(feed, { staleAfter: 3000 })
+  const times: number[] = []
+  const stale: number[] = []
+  stream.on('report', report => void times.push(report.observationsTimestamp))
+  stream.on('status', ({ type }) => void (type === 'stale' && stale.push(clock.Date.now())))
+  await stream.connect()
+  // Each answer of the service has a date of today.
+  await client.listFeeds()
+  const [scope] = scopes
+  expect(Math.abs((scope as StreamScope).client.now() - clock.Date.now())).toBeLessThan(100)
+  const at = Math.floor(clock.Date.now())
+  service.publish(feed, { observed: at, validFrom: at })
+  await until(() => times.length === 1)
+  expect(stream.latest(feed)?.isNewest).toBe(true)
+  expect(stream.getMetrics()).toMatchObject({ ahead: 0, clockOffsetMs: 0 })
+  // Three seconds of that clock are fifty milliseconds.
+  await until(() => stale.length === 1, 1000)
+  expect((stale[0] as number) - at).toBeLessThan(20_000)
+  await client.close()
+  await pause(20)
+  expect(clock.timers).toBe(0)
+})
+
+test.each([
+  [{ clock: {} }, /clock.setTimeout must be a function/],
+  [{ clock: { setTimeout() {}, clearTimeout() {} } }, /clock.Date.now must be a function/],
+  [{ clock: globalThis, now: Date.now }, /now must not be given with clock/],
+])('checks the clock: %j', (options, message) => {
+  const urls = { endpoint: 'http://127.0.0.1:1', wsEndpoint: 'ws://127.0.0.1:1' }
+  expect(() =>
+    createClient({ ...urls, apiKey: 'k', userSecret: 's', ...options } as never),
+  ).toThrow(message)
+})
