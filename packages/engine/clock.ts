@@ -1,21 +1,5 @@
 import timers from 'node:timers/promises'
-import { ValidationError } from 'sluice/core'
-
-/**
- * Where an engine gets the time and its timers from. `globalThis` is one. The engine looks up each
- * member when it uses it, so it follows the fake timers that a test installs.
- */
-export interface Clock {
-  /** Tells the time. */
-  readonly Date: {
-    /** The time, in ms since 1970. */
-    now(): number
-  }
-  /** Calls `run` after `ms` milliseconds. Returns a timer. */
-  setTimeout(run: () => void, ms: number): unknown
-  /** Cancels a timer. */
-  clearTimeout(timer: unknown): void
-}
+import { type Clock, MAX_TIMER, ValidationError } from 'sluice/core'
 
 // These stay real. They are read here, because the fake timers of node:test replace the functions
 // of that module.
@@ -78,6 +62,122 @@ class ManualClock implements Clock {
     for (const timer of this.#timers)
       if (timer.at <= end && (first === undefined || timer.at < first.at)) first = timer
     return first
+  }
+}
+
+/**
+ * A clock that began at a time of its own and runs at a speed of its own. Its timers run in the
+ * order of their times, and each at its own time: while a timer runs, the clock shows when it was
+ * due.
+ */
+export class ScaledClock implements Clock {
+  readonly Date: Clock['Date'] = { now: () => this.#now() }
+  readonly #timers = new Set<ManualTimer>()
+  /** The clock's time at `#since` of `performance.now`. */
+  #base: number
+  #since: number
+  #speed: number
+  #isPaused = false
+  /** The time of the timer that runs. */
+  #running: number | undefined
+  #wake: ReturnType<typeof setTimeout> | undefined
+
+  constructor(start: number, speed: number, isPaused: boolean) {
+    this.#base = start
+    this.#since = performance.now()
+    this.#speed = speed
+    this.#isPaused = isPaused
+  }
+
+  get speed(): number {
+    return this.#speed
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  readonly setTimeout = (run: () => void, ms: number): ManualTimer => {
+    const timer = { at: this.#now() + Math.max(0, ms), run }
+    this.#timers.add(timer)
+    this.#arm()
+    return timer
+  }
+
+  readonly clearTimeout = (timer: unknown): void => {
+    this.#timers.delete(timer as ManualTimer)
+  }
+
+  /** Changes the speed from now on, or stops the clock, or lets it go on. */
+  set({
+    speed = this.#speed,
+    isPaused = this.#isPaused,
+  }: {
+    readonly speed?: number
+    readonly isPaused?: boolean
+  }): void {
+    this.#base = this.#real()
+    this.#since = performance.now()
+    this.#speed = speed
+    this.#isPaused = isPaused
+    this.#arm()
+  }
+
+  /** Moves a paused clock to a later time. Timers that become due run, in order. */
+  moveTo(time: number): void {
+    this.#runUntil(time)
+    this.#base = Math.max(this.#base, time)
+    this.#since = performance.now()
+  }
+
+  /** Ends all timers. */
+  end(): void {
+    clearTimeout(this.#wake)
+    this.#timers.clear()
+    this.#isPaused = true
+  }
+
+  #now(): number {
+    return this.#running ?? this.#real()
+  }
+
+  #real(): number {
+    return this.#isPaused
+      ? this.#base
+      : this.#base + this.#speed * (performance.now() - this.#since)
+  }
+
+  #next(): ManualTimer | undefined {
+    let first: ManualTimer | undefined
+    for (const timer of this.#timers) if (first === undefined || timer.at < first.at) first = timer
+    return first
+  }
+
+  #arm(): void {
+    clearTimeout(this.#wake)
+    this.#wake = undefined
+    const next = this.#isPaused ? undefined : this.#next()
+    if (next === undefined || this.#running !== undefined) return
+    const delay = Math.max(0, (next.at - this.#real()) / this.#speed)
+    this.#wake = setTimeout(
+      () => {
+        this.#runUntil(this.#real())
+        this.#arm()
+      },
+      Math.min(delay, MAX_TIMER),
+    )
+  }
+
+  #runUntil(time: number): void {
+    for (let next = this.#next(); next !== undefined && next.at <= time; next = this.#next()) {
+      this.#timers.delete(next)
+      this.#running = next.at
+      try {
+        next.run()
+      } finally {
+        this.#running = undefined
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { checkNumber } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
 import type { EngineCatalogue } from './catalogue.js'
+import type { SignedReport } from './chain.js'
 import { EngineContext } from './context.js'
 import type { Failure } from './faults.js'
 import type { ReportFields } from './feeds.js'
@@ -141,8 +142,23 @@ function hostOf({ host }: Settings): string {
  */
 export async function startDataEngine(options: DataEngineOptions = {}): Promise<DataEngine> {
   const settings = checkEngineOptions(options)
-  const { port, host, originIDs, replay, clock } = settings
+  const { replay } = settings
   const recording = replay === undefined ? undefined : await readRecording(replay)
+  return (await openEngine(settings, recording)).engine
+}
+
+/** An engine, and the publisher of its reports. */
+export interface OpenEngine {
+  readonly engine: DataEngine
+  readonly publisher: Publisher
+}
+
+/** Starts an engine with these settings. Its feeds are those of the recording, if there is one. */
+export async function openEngine(
+  settings: Settings,
+  recording: readonly SignedReport[] | undefined,
+): Promise<OpenEngine> {
+  const { port, host, originIDs, clock } = settings
   const feeds = checkFeeds(settings.feeds, recording, settings.intervalMs)
   const context = new EngineContext(settings, feeds, await loadCurve())
   const { access, catalogue, faults, ledger, log } = context
@@ -202,7 +218,7 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
   const endpoint = `http://${hostOf(settings)}:${listener.port}`
   if (!settings.keepAlive) forget = openEngines.add(endpoint)
 
-  return {
+  const engine: DataEngine = {
     endpoint,
     wsEndpoint: `ws://${hostOf(settings)}:${listener.port}`,
     get apiKey() {
@@ -270,4 +286,5 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
     close,
     [asyncDispose]: close,
   }
+  return { engine, publisher }
 }

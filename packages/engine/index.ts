@@ -1,3 +1,4 @@
+export type { Clock } from 'sluice/core'
 export type { CatalogueEntry, EngineCatalogue } from './catalogue.js'
 export type { CatalogueSpec, CatalogueTime } from './catalogue-spec.js'
 export {
@@ -7,7 +8,6 @@ export {
   type IssueOptions,
 } from './certificate.js'
 export type { SignedReport } from './chain.js'
-export type { Clock } from './clock.js'
 export { type DataEngine, startDataEngine } from './data-engine.js'
 export {
   type Field,
@@ -40,4 +40,11 @@ export { type DataEngineOptions, localCredentials } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
 export type { RecordedReport } from './replay.js'
+export {
+  type Incident,
+  type OriginScript,
+  type Replay,
+  type ReplayOptions,
+  startReplay,
+} from './time-machine.js'
 export type { TWAPRules, TWAPSpec } from './twap-spec.js'

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import {
+  type Clock,
   checkBoolean,
   checkFunction,
   checkNumber,
@@ -14,7 +15,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import type { SignedReport } from './chain.js'
-import { type Clock, EngineClock } from './clock.js'
+import { EngineClock } from './clock.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import { host as loopback } from './listener.js'
 import { isTestRun } from './open-engines.js'
@@ -154,6 +155,8 @@ export interface Settings
     Pick<DataEngineOptions, 'feeds' | 'replay'> {
   readonly originIDs: readonly string[]
   readonly clock: EngineClock
+  /** Whether requests may be signed at the present, too, whatever the clock says. */
+  readonly isReplay: boolean
 }
 
 /** Checks the option `clock`. */
@@ -204,6 +207,7 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
   return {
     ...options,
     keepAlive: isKeptAlive,
+    isReplay: false,
     clock: new EngineClock({ clock, now, keepAlive: isKeptAlive }),
     originIDs: Array.from({ length: origins }, (_, i) => String(i + 1).padStart(3, '0')),
     history: replay === undefined ? history : 0,

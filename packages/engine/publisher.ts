@@ -178,6 +178,15 @@ export class Publisher {
     return report
   }
 
+  /**
+   * Publishes a report of a recording. `streamed` is false if the stream of that day has missed it.
+   */
+  publishRecorded(recorded: SignedReport, publishedAt: number, streamed: boolean): PublishedReport {
+    const report = this.#add(recorded, publishedAt, { ...usual, streamed })
+    if (streamed) this.#stream(report)
+    return report
+  }
+
   #replay(): number {
     this.replayNext()
     return 0

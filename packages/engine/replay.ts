@@ -13,6 +13,10 @@ export interface RecordedReport {
   readonly validFromTimestamp?: number
   /** In the feed's unit. @default the time in the report itself */
   readonly observationsTimestamp?: number
+  /** How it was received: `live` over a stream, or `backfill`. @default 'live' */
+  readonly source?: string
+  /** When it was received, in milliseconds of Unix time. */
+  readonly receivedAt?: number
 }
 
 /**
@@ -42,10 +46,14 @@ function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullRepo
   }
 }
 
+/** A recorded report that was checked. */
+export type ReadReport = SignedReport & Pick<RecordedReport, 'source' | 'receivedAt'>
+
 /** Checks one recorded report. In errors, `where` says which report is wrong. */
-function checkReport(recorded: unknown, where: string): SignedReport {
-  const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = (recorded ??
+function checkReport(recorded: unknown, where: string): ReadReport {
+  const { feedID, fullReport, validFromTimestamp, observationsTimestamp, ...facts } = (recorded ??
     {}) as Partial<RecordedReport>
+  const { source, receivedAt } = facts
   if (!isFeedID(feedID))
     throw new ValidationError(`replay: ${where}: feedID is 0x and 64 hex digits`)
   if (typeof fullReport !== 'string')
@@ -62,6 +70,8 @@ function checkReport(recorded: unknown, where: string): SignedReport {
     validFromTimestamp: validFrom as number,
     observationsTimestamp: observations as number,
     seqNr: own?.seqNr ?? 0,
+    ...(typeof source === 'string' && { source }),
+    ...(Number.isFinite(receivedAt) && { receivedAt: receivedAt as number }),
   }
 }
 
@@ -76,10 +86,10 @@ function parseLine(line: string, where: string): unknown {
 /** Checks recorded reports, or reads them from an NDJSON file. */
 export async function readRecording(
   source: readonly RecordedReport[] | string,
-): Promise<SignedReport[]> {
+): Promise<ReadReport[]> {
   if (typeof source !== 'string')
     return source.map((recorded, i) => checkReport(recorded, `record ${i}`))
-  const reports: SignedReport[] = []
+  const reports: ReadReport[] = []
   let number = 0
   const file = await open(source)
   for await (const line of file.readLines()) {

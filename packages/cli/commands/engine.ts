@@ -1,11 +1,12 @@
 import { access, readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { DataEngine, RecordedReport } from '@sluice/engine'
+import type { DataEngine } from '@sluice/engine'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { readRecorded } from '../gaps.js'
 import { findLocalFeeds } from '../input/feeds.js'
 import { fileError } from '../input/files.js'
+import type { GivenReport } from '../input/reports.js'
 import { type IO, print, stopped, tell, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { count } from '../output/feeds.js'
@@ -114,7 +115,7 @@ export const addReplayCommand: AddCommand = defineCommand({
   ],
   async run({ speed, wait: waits, exit, ...others }, io, { files }) {
     const { signal } = io
-    const reports: Required<RecordedReport>[] = []
+    const reports: Required<GivenReport>[] = []
     await readRecorded(files, io, report => reports.push(report))
     if (signal.aborted) return
     if (reports.length === 0)
@@ -145,7 +146,7 @@ export const addReplayCommand: AddCommand = defineCommand({
  */
 async function publishAll(
   engine: DataEngine,
-  reports: readonly Required<RecordedReport>[],
+  reports: readonly Required<GivenReport>[],
   speed: number,
   io: IO,
 ): Promise<void> {

@@ -57,7 +57,7 @@ test('the published request signatures are accepted, and not for another request
       authorize(
         { method, path, headers, body: Buffer.from(body), ...changes },
         { apiKey, userSecret },
-        timestamp,
+        [timestamp],
       )
     expect(check({})).not.toThrow()
     expect(check({ path: `${path}?` })).toThrow('unauthorized')

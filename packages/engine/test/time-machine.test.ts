@@ -1,0 +1,231 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient as createOfficialClient } from '@chainlink/data-streams-sdk'
+import { afterEach, expect, test } from '@jest/globals'
+import { type Client, createClient, type StreamOptions } from 'sluice'
+import {
+  type DataEngine,
+  type RecordedReport,
+  type Replay,
+  type ReplayOptions,
+  type SignerSet,
+  startDataEngine,
+  startReplay,
+} from '../index.js'
+import { sleep, until } from './support/signed.js'
+
+const eth = `0x0003${'e7'.repeat(30)}`
+const euro = `0x0008${'e0'.repeat(30)}`
+/** Midday of a day that is long past. */
+const noon = 1_700_049_600
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+interface Recorded {
+  readonly reports: readonly (RecordedReport & { readonly observationsTimestamp: number })[]
+  readonly signers: SignerSet
+}
+
+/** A minute of two feeds, as `sluice record` writes it. Each report came 400 ms after its time. */
+async function record(seconds = 60): Promise<Recorded> {
+  const engine: DataEngine = await startDataEngine({
+    feeds: [eth, euro],
+    intervalMs: 0,
+    history: 0,
+    clock: 'manual',
+    now: () => noon * 1000,
+  })
+  // The third report has absorbed a gap, so the feeds show that their reports link.
+  for (let second = 0; second < seconds; second++)
+    for (const feedID of [eth, euro]) {
+      const time = noon + second
+      const validFromTimestamp = second === 2 ? noon + 1 : time
+      if (second !== 1) engine.publish(feedID, { validFromTimestamp, observationsTimestamp: time })
+    }
+  const reports = engine.ledger().map(({ feedID, fullReport, observationsTimestamp }) => ({
+    ...{ feedID, fullReport, observationsTimestamp, source: 'live' },
+    receivedAt: observationsTimestamp * 1000 + 400,
+  }))
+  const signers = engine.network
+  await engine.close()
+  return { reports, signers }
+}
+
+async function replayOf(
+  reports: readonly RecordedReport[] | string,
+  options: ReplayOptions = {},
+): Promise<Replay> {
+  const replay = await startReplay(reports, options)
+  closers.push(() => replay.close())
+  return replay
+}
+
+function clientOf(replay: Replay, options: object = {}, streamOptions: StreamOptions = {}) {
+  const { endpoint, wsEndpoint, apiKey, userSecret, clock } = replay
+  const config = { endpoint, wsEndpoint, apiKey, userSecret, clock, ...options }
+  const client: Client = createClient(config)
+  closers.push(() => client.close())
+  const stream = client.createStream([eth, euro], streamOptions)
+  const times: string[] = []
+  const gaps: number[] = []
+  stream.on('report', ({ feedID, observationsTimestamp: time, source }) => {
+    times.push(`${feedID === eth ? 'eth' : 'euro'} ${time - noon} ${source}`)
+  })
+  stream.on('gap', ({ from }) => void gaps.push(from - noon))
+  return { client, stream, times, gaps }
+}
+
+test('a minute is replayed in a second, with the signatures of that day and the clock of that day', async () => {
+  const { reports, signers } = await record()
+  const replay = await replayOf(reports, { speed: 60, paused: true })
+  const { client, stream, times } = clientOf(replay, { verify: { signers } })
+  expect(replay.now()).toBe(noon * 1000 + 399)
+  await stream.connect()
+  expect(replay.isPaused).toBe(true)
+  const begin = performance.now()
+  replay.resume()
+  await until(() => times.length === 118)
+  await replay.ended
+  const took = performance.now() - begin
+  expect(took).toBeGreaterThan(900)
+  expect(times.slice(0, 3)).toEqual(['eth 0 live', 'euro 0 live', 'eth 2 live'])
+  expect(stream.getMetrics()).toMatchObject({ verified: 118, verificationFailed: 0, ahead: 0 })
+  // The clock goes on after the last report.
+  expect(replay.left).toBe(0)
+  await until(() => replay.now() > (noon + 61) * 1000)
+  const at = await client.getReportAt(eth, noon + 30)
+  expect(at.observationsTimestamp).toBe(noon + 30)
+  expect((await client.discover()).map(({ feedID }) => feedID)).toEqual([eth, euro])
+})
+
+test('begins at any time: what came before is history, and is not streamed', async () => {
+  const { reports } = await record()
+  const replay = await replayOf(reports, { from: (noon + 50) * 1000, speed: 60, paused: true })
+  expect(replay.left).toBe(20)
+  const { client, stream, times } = clientOf(replay)
+  expect((await client.getLatestReport(eth)).observationsTimestamp).toBe(noon + 49)
+  await stream.connect()
+  replay.resume()
+  await until(() => times.filter(each => each.endsWith('live')).length === 20)
+  expect(times.filter(each => each.endsWith('live'))[0]).toBe('eth 50 live')
+})
+
+test('is stepped report by report while it stands still', async () => {
+  const { reports } = await record(10)
+  const replay = await replayOf(reports, { paused: true })
+  const { stream, times } = clientOf(replay)
+  await stream.connect()
+  expect(replay.step().map(each => each.observationsTimestamp)).toEqual([noon, noon])
+  await until(() => times.length === 2)
+  expect(replay.now()).toBe(noon * 1000 + 400)
+  expect(replay.step(4)).toHaveLength(4)
+  await until(() => times.length === 6)
+  replay.speed = 1000
+  expect(() => {
+    replay.speed = 0
+  }).toThrow('speed must be more than 0')
+  replay.resume()
+  expect(() => replay.step()).toThrow('step: the clock must stand still')
+  await until(() => times.length === 18)
+  replay.pause()
+  expect(replay.step()).toEqual([])
+})
+
+test('what the stream had missed is not streamed: it is found, and fetched', async () => {
+  const { reports } = await record()
+  const missed = reports.map(each =>
+    each.feedID === eth && each.observationsTimestamp === noon + 20
+      ? { ...each, source: 'backfill', receivedAt: (noon + 25) * 1000 }
+      : each,
+  )
+  // A report that nobody had is a gap.
+  const recording = missed.filter(
+    each => each.feedID !== euro || each.observationsTimestamp !== noon + 10,
+  )
+  const replay = await replayOf(recording, { speed: 60, paused: true })
+  const { stream, times, gaps } = clientOf(replay)
+  await stream.connect()
+  replay.resume()
+  await until(() => times.length === 117 && gaps.length === 1)
+  expect(times.filter(each => each.endsWith('backfill'))).toEqual(['eth 20 backfill'])
+  expect(gaps).toEqual([10])
+})
+
+test('plays two origins, one of which lags and loses, and one that dies', async () => {
+  const { reports } = await record()
+  const replay = await replayOf(reports, {
+    speed: 60,
+    paused: true,
+    origins: [
+      { lagMs: 2000, lose: report => report.observationsTimestamp % 3 === (noon + 1) % 3 },
+      {
+        incidents: [
+          { at: (noon + 20) * 1000, what: 'kill' },
+          { at: (noon + 40) * 1000, what: 'restart' },
+        ],
+      },
+    ],
+  })
+  const { stream, times } = clientOf(replay, { haMode: true }, { reconnectInterval: 200 })
+  const lost: string[] = []
+  stream.on('connection-lost', ({ origin }) => void lost.push(origin))
+  await stream.connect()
+  expect(replay.origins).toHaveLength(2)
+  replay.resume()
+  await until(() => new Set(times.map(each => each.replace(/ \w+$/, ''))).size === 118)
+  expect(times).toHaveLength(118)
+  expect(lost).toHaveLength(1)
+})
+
+test('the official client streams from it, at the time of today', async () => {
+  const { reports } = await record(20)
+  const replay = await replayOf(reports, { speed: 20, paused: true })
+  const { endpoint, wsEndpoint, apiKey, userSecret } = replay
+  const client = createOfficialClient({ apiKey, userSecret, endpoint, wsEndpoint })
+  const stream = client.createStream([eth, euro])
+  const seen: number[] = []
+  stream.on('report', ({ observationsTimestamp }) => void seen.push(observationsTimestamp - noon))
+  await stream.connect()
+  replay.resume()
+  await until(() => seen.length === 38)
+  expect(new Set(seen).size).toBe(19)
+  expect((await client.getReportByTimestamp(eth, noon + 7)).observationsTimestamp).toBe(noon + 7)
+  await stream.close()
+})
+
+test('a recording without reports, or with a wrong line, is an error that names it', async () => {
+  const { reports } = await record(3)
+  await expect(startReplay([])).rejects.toThrow(
+    'the recording has no reports: there is nothing to replay',
+  )
+  await expect(startReplay([...reports, { feedID: 'x', fullReport: '0x' }])).rejects.toThrow(
+    'replay: record 4: feedID is 0x and 64 hex digits',
+  )
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-replay-'))
+  closers.push(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'cut.ndjson')
+  const lines = reports.map(each => JSON.stringify(each))
+  await writeFile(file, `${lines.join('\n')}\n${lines[0]?.slice(0, 200)}`)
+  await expect(startReplay(file)).rejects.toThrow(`replay: line 5 of ${file} isn't JSON`)
+  await writeFile(file, '')
+  await expect(startReplay(file)).rejects.toThrow(`${file} has no reports`)
+})
+
+test.each<[object, RegExp]>([
+  [{ speed: 0 }, /speed must be more than 0/],
+  [{ speeed: 1 }, /unknown option 'speeed' of startReplay; did you mean 'speed'/],
+  [{ origins: [] }, /origins must be a list of scripts/],
+  [{ origins: [{ lag: 3 }] }, /origins\[0\]/],
+  [
+    { origins: [{ incidents: [{ at: 1, what: 'die' }] }] },
+    /origins\[0\]\.incidents\[0\]\.what must be/,
+  ],
+])('checks its options: %j', async (options, message) => {
+  const { reports } = await record(1)
+  await expect(startReplay(reports, options)).rejects.toThrow(message)
+  await sleep(0)
+})
