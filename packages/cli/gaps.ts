@@ -75,7 +75,7 @@ export class Links {
   /** One string for each distinct digest, so that the reports share it and memory stays small. */
   readonly #digests = new Map<string, string>()
 
-  readonly add = (report: Required<GivenReport>): void => {
+  readonly add = (report: CompleteReport): void => {
     const { feedID, fullReport, validFromTimestamp: from, observationsTimestamp: time } = report
     const link = { from, time, digest: this.#digestOf(fullReport) }
     const links = this.#links.get(feedID)
@@ -103,7 +103,7 @@ export class Links {
 export async function readRecorded(
   files: readonly string[],
   io: IO,
-  add: (report: Required<GivenReport>) => void,
+  add: (report: CompleteReport) => void,
 ): Promise<void> {
   for (const file of files)
     for await (const report of readReports(file, io, { mayBeEmpty: true, isRead: true })) {
@@ -112,18 +112,21 @@ export async function readRecorded(
     }
 }
 
+/** A report with its feed id and its times. */
+export type CompleteReport = GivenReport & Required<Omit<GivenReport, 'source' | 'receivedAt'>>
+
 /**
  * Completes a report with the feed id and the times of its JSON. If the JSON lacks one of them, it
  * uses the signed values.
  */
-export function complete(report: GivenReport): Required<GivenReport> {
+export function complete(report: GivenReport): CompleteReport {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
   if (isFeedID(feedID) && isTime(validFromTimestamp) && isTime(observationsTimestamp))
-    return { feedID: feedID.toLowerCase(), fullReport, validFromTimestamp, observationsTimestamp }
+    return { ...report, feedID: feedID.toLowerCase(), validFromTimestamp, observationsTimestamp }
   const { feedID: signed, ...decoded } = decodeReport(fullReport, signedFeedID(fullReport))
   return {
+    ...report,
     feedID: signed,
-    fullReport,
     validFromTimestamp: decoded.validFromTimestamp,
     observationsTimestamp: decoded.observationsTimestamp,
   }

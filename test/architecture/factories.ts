@@ -351,6 +351,7 @@ async function withProxy(use: (proxy: engines.FaultProxy) => unknown): Promise<u
 }
 
 const local: Readonly<Record<string, readonly Case[]>> = {
+  startReplay: [['startReplay', 'speed', more => engines.startReplay([], more)]],
   startDataEngine: [
     ['startDataEngine', 'intervalMs', more => engines.startDataEngine(more)],
     ['feeds', 'entitled', more => engines.startDataEngine({ feeds: [{ feedID, ...more }] })],

@@ -1,17 +1,17 @@
 import { access, readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { DataEngine } from '@sluice/engine'
+import type { DataEngine, OriginScript, Replay } from '@sluice/engine'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { readRecorded } from '../gaps.js'
+import { type CompleteReport, readRecorded } from '../gaps.js'
 import { findLocalFeeds } from '../input/feeds.js'
-import { fileError } from '../input/files.js'
-import type { GivenReport } from '../input/reports.js'
+import { fileError, parseJSON, readFile as readWholeFile } from '../input/files.js'
 import { type IO, print, stopped, tell, warn } from '../io.js'
 import { bold } from '../output/colours.js'
-import { count } from '../output/feeds.js'
+import { count, utc } from '../output/feeds.js'
+import { Keyboard } from '../output/keyboard.js'
 import { createProgress } from '../output/progress.js'
-import { feedTimeMs } from '../values.js'
+import { feedTimeMs, timeText } from '../values.js'
 
 /** The options of the commands that run a local data engine. */
 const engineOptions = {
@@ -108,18 +108,41 @@ export const addReplayCommand: AddCommand = defineCommand({
     speed: { is: 'speed', help: 'how many times as fast as they came, or max', default: 1 },
     wait: { help: 'begin with the first connection' },
     exit: { help: 'end after the last report' },
+    asService: {
+      help: 'be the service of that day: its clock, its history over REST, and what its stream had missed',
+      excludes: ['wait'],
+    },
+    from: { is: 'past', help: `begin at this time; ${timeText}`, needs: ['asService'] },
+    paused: { help: 'begin with a clock that stands still', needs: ['asService'] },
+    script: {
+      is: 'file',
+      help: 'JSON with the lag, the losses and the faults of each origin',
+      needs: ['asService'],
+    },
+    envOut: {
+      is: 'file',
+      help: 'write the URLs and the keys into a file, as --env-file of the other commands takes it',
+    },
   },
+  after:
+    'With --as-service on a terminal: space stops the clock and lets it go on, . steps to the next report, + and - change the speed.',
   examples: [
     'sluice replay recordings/*.ndjson.gz --speed 10',
+    'sluice replay recordings/*.ndjson.gz --as-service --from 2027-01-31T12:00Z --speed 60',
     'sluice replay reports.ndjson --speed max --wait --exit --port 8080',
   ],
-  async run({ speed, wait: waits, exit, ...others }, io, { files }) {
+  async run({ speed, wait: waits, exit, asService, envOut, ...given }, io, { files }) {
     const { signal } = io
-    const reports: Required<GivenReport>[] = []
+    const { from, paused, script, ...others } = given
+    const reports: CompleteReport[] = []
     await readRecorded(files, io, report => reports.push(report))
     if (signal.aborted) return
     if (reports.length === 0)
       throw new ValidationError(`${files.join(', ')}: no report in there, so nothing to publish`)
+    if (asService) {
+      await serveDay(reports, { ...others, speed, from, paused, script, exit, envOut }, io)
+      return
+    }
     const { startDataEngine } = await import('@sluice/engine')
     await using engine = await startDataEngine({
       ...others,
@@ -127,7 +150,7 @@ export const addReplayCommand: AddCommand = defineCommand({
       intervalMs: 0,
       keepAlive: true,
     })
-    await describeEngine(engine, io)
+    await describeEngine(engine, io, envOut)
     try {
       if (waits) while (engine.connections === 0) await wait(LOOK, undefined, { signal })
       await publishAll(engine, reports, speed, io)
@@ -140,13 +163,82 @@ export const addReplayCommand: AddCommand = defineCommand({
   },
 })
 
+interface DayOptions {
+  readonly port: number
+  readonly host: string
+  readonly apiKey?: string
+  readonly userSecret?: string
+  readonly speed: number
+  readonly origins: number
+  readonly from: number | undefined
+  readonly paused: boolean | undefined
+  readonly script: string | undefined
+  readonly exit: boolean | undefined
+  readonly envOut: string | undefined
+}
+
+/** The speed of `max`: an hour in less than a second. */
+const MAX_SPEED = 10_000
+
+/** Serves reports as the service of their day. */
+async function serveDay(
+  reports: readonly CompleteReport[],
+  { speed, origins, from, paused = false, script, exit, envOut, ...others }: DayOptions,
+  io: IO,
+): Promise<void> {
+  const { startReplay } = await import('@sluice/engine')
+  const scripts = script === undefined ? undefined : readScript(script)
+  await using replay = await startReplay(reports, {
+    ...others,
+    ...{ speed: Math.min(speed, MAX_SPEED), paused, keepAlive: true },
+    ...given({ from }),
+    origins: scripts ?? Array.from({ length: origins }, () => ({})),
+  })
+  await describeEngine(replay, io, envOut)
+  const total = replay.left
+  tell(io, `the clock begins at ${utc(replay.now())}, ${count(total, 'report')} to come`)
+  const keyboard = Keyboard.open(io.stdin, {
+    press: key => press(replay, key, io),
+    suspend: () => undefined,
+    resume: () => undefined,
+  })
+  try {
+    await Promise.race([replay.ended, stopped(io)])
+    if (io.signal.aborted) return
+    warn(io, `${count(total, 'report')} published`)
+    if (exit) await wait(DRAIN, undefined, { signal: io.signal })
+    else await stopped(io)
+  } catch (thrown) {
+    if (!io.signal.aborted) throw thrown
+  } finally {
+    keyboard?.close()
+  }
+}
+
+/** Handles a key of a terminal. */
+function press(replay: Replay, key: string, io: IO): void {
+  if (key === ' ') replay[replay.isPaused ? 'resume' : 'pause']()
+  else if (key === '+' || key === '-') replay.speed *= key === '+' ? 2 : 0.5
+  else if (key === '.' && replay.isPaused) replay.step()
+  else return
+  const state = replay.isPaused ? 'stands still' : `runs ${replay.speed} times as fast`
+  tell(io, `${utc(Math.floor(replay.now()))}: the clock ${state}, ${replay.left} to come`)
+}
+
+/** Reads the script of the origins. `startReplay` checks it. */
+function readScript(path: string): readonly OriginScript[] {
+  const value = parseJSON(`--script ${path}`, readWholeFile('--script', path).toString())
+  if (Array.isArray(value)) return value
+  throw new ValidationError(`--script: ${path} must be a list with a script for each origin`)
+}
+
 /**
  * Publishes the reports at their recorded intervals, divided by `speed`. A report out of order is
  * published at once.
  */
 async function publishAll(
   engine: DataEngine,
-  reports: readonly Required<GivenReport>[],
+  reports: readonly CompleteReport[],
   speed: number,
   io: IO,
 ): Promise<void> {
@@ -168,11 +260,16 @@ async function publishAll(
   }
 }
 
+type Served = Pick<
+  DataEngine,
+  'endpoint' | 'wsEndpoint' | 'apiKey' | 'userSecret' | 'origins' | 'feeds'
+>
+
 /**
  * Prints the settings with which a client reaches the engine, or writes them into a file. Standard
  * output has the settings alone, so that it may become such a file.
  */
-async function describeEngine(engine: DataEngine, io: IO, envOut?: string): Promise<void> {
+async function describeEngine(engine: Served, io: IO, envOut?: string): Promise<void> {
   const { endpoint, wsEndpoint, apiKey, userSecret, origins, feeds } = engine
   const settings = `REST_URL=${endpoint}\nWS_URL=${wsEndpoint}\nAPI_KEY=${apiKey}\nUSER_SECRET=${userSecret}\n`
   const lines = [

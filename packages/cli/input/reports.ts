@@ -11,6 +11,10 @@ export interface GivenReport {
   readonly feedID?: string
   readonly validFromTimestamp?: number
   readonly observationsTimestamp?: number
+  /** In a recording: `live`, or `backfill` if the stream had missed the report. */
+  readonly source?: string
+  /** In a recording: when the report came, in Unix milliseconds. */
+  readonly receivedAt?: number
 }
 
 /** The help text of an argument that takes reports. */
@@ -205,8 +209,10 @@ function* reportsIn(value: unknown, line: string): Generator<GivenReport> {
 }
 
 function envelopeOf(given: GivenReport): Partial<GivenReport> {
-  const { feedID, validFromTimestamp, observationsTimestamp } = given
+  const { feedID, validFromTimestamp, observationsTimestamp, source, receivedAt } = given
   return {
+    ...(typeof source === 'string' && { source }),
+    ...(typeof receivedAt === 'number' && { receivedAt }),
     ...(feedID === undefined ? {} : { feedID }),
     ...(validFromTimestamp === undefined ? {} : { validFromTimestamp }),
     ...(observationsTimestamp === undefined ? {} : { observationsTimestamp }),

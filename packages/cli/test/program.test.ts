@@ -152,6 +152,7 @@ describe('the help', () => {
       'Fetch reports',
       'Stream reports',
       'Record reports, and publish them again',
+      'Store reports',
       'Read reports',
       'Prove a price',
       'Run a relay',

@@ -60,3 +60,40 @@ test.each([
     })
   },
 )
+
+test('replay --as-service is the service of that day: REST has what came before', async () => {
+  const script = join(folder, 'script.json')
+  writeFileSync(script, JSON.stringify([{ lagMs: 50 }, { lose: 0.5 }]))
+  const begin = new Date(1_700_000_000_000 + (COUNT / 2) * STEP).toISOString()
+  const args = ['replay', file, '--as-service', '--port', '0', '--script', script]
+  const replaying = start([...args, '--from', begin, '--speed', '2'])
+  await until(() => replaying.output.err.includes('to come'))
+  expect(replaying.output.err).toContain('origin 002 at ws://')
+  expect(replaying.output.err).toContain('the clock begins at 2023-11-14 22:13:20')
+  const env = Object.fromEntries(
+    [...replaying.output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
+      name,
+      value,
+    ]),
+  )
+  await until(() => replaying.output.err.includes('published'))
+  const from = '2023-11-14T22:13:20Z'
+  const fetched = await start(['history', feedID, '--from', from, '--json'], { env }).ended
+  const reports = fetched.out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(reports.map(({ fullReport }) => JSON.stringify({ feedID, fullReport }))).toEqual(lines)
+  replaying.stop()
+  expect((await replaying.ended).code).toBe(0)
+})
+
+test.each([
+  [['--from', '1h'], '--from needs --as-service'],
+  [['--as-service', '--wait'], 'cannot be used with'],
+  [['--as-service', '--script', 'absent.json'], '--script can’t be read from absent.json'],
+])('mistakes with --as-service are named: %j', async (more, message) => {
+  const { code, err } = await start(['replay', file, '--port', '0', ...more]).ended
+  expect(err).toContain(message)
+  expect(code).toBe(2)
+})
