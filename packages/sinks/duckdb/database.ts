@@ -15,6 +15,10 @@ export const literal = (text: string): string => `'${text.replaceAll("'", "''")}
 /** How often a transaction is tried again that is in conflict with another of this process. */
 const MAX_CONFLICTS = 5
 
+/** The size of the log of changes at which DuckDB moves it into the database: its own, and ours. */
+const DEFAULT_THRESHOLD = '16.0 MiB'
+const THRESHOLD = '64MiB'
+
 /** What DuckDB says of a fault that lasts until somebody mends it, and what we say. */
 const lasting: readonly (readonly [RegExp, string])[] = [
   [/not a valid DuckDB database/, 'it is not a DuckDB database: give another path'],
@@ -97,17 +101,29 @@ export class DuckDatabase {
     await makeDatabase(library, file)
     const instance = await library.DuckDBInstance.fromCache(file)
     try {
-      return new DuckDatabase(library, instance, await instance.connect())
+      const database = new DuckDatabase(library, instance, await instance.connect())
+      await database.#raiseThreshold()
+      return database
     } catch (thrown) {
       instance.closeSync()
       throw thrown
     }
   }
 
-  /** Runs a statement, and returns its rows. */
+  /**
+   * Lets the log of changes grow before DuckDB moves it into the database. At each move DuckDB
+   * writes the last rows anew, up to 122,880 of each table. A value that somebody has set stays.
+   */
+  async #raiseThreshold(): Promise<void> {
+    const [row] = await this.run(`SELECT current_setting('checkpoint_threshold')`)
+    if (row?.[0] === DEFAULT_THRESHOLD)
+      await this.run(`SET GLOBAL checkpoint_threshold = '${THRESHOLD}'`)
+  }
+
+  /** Runs a statement, and returns its rows. A statement without values is not prepared first. */
   async run(
     sql: string,
-    values: DuckDBValue[] = [],
+    values?: DuckDBValue[],
     types?: DuckDBType[],
   ): Promise<readonly (readonly DuckDBValue[])[]> {
     const result = await this.#connection.runAndReadAll(sql, values, types)

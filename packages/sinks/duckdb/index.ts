@@ -71,9 +71,9 @@ class DuckDBStore implements SinkStore {
 
   write(batch: SinkBatch): Promise<readonly SinkRefusal[]> {
     return this.#use('written', async ({ database, writer }) => {
-      const { reports, candles, refusals } = await writer.stageBatch(this.#tables, batch)
+      const { reports, candles, refusals } = await writer.prepare(this.#tables, batch)
       await database.transaction(async () => {
-        for (const staged of reports) await writer.insert(staged)
+        for (const rows of reports) await writer.insert(rows)
         if (candles !== undefined) await writer.upsert(candles)
         if (batch.position !== undefined) await writer.savePosition(this.#sink, batch.position)
       })

@@ -4,7 +4,7 @@ import type { SinkBatch, SinkPosition, SinkRefusal } from 'sluice/plugins/sink'
 import type { Report } from 'sluice/report'
 import { BEYOND, type Column, type Table, type Tables } from '../tables.js'
 import { type DuckDatabase, quoted } from './database.js'
-import { type ConversionRules, convertRows, sqlTypes } from './rows.js'
+import { type ConversionRules, type Converted, convertRows, sqlTypes } from './rows.js'
 
 /** The version of our tables. A database of a later version is left alone. */
 export const SCHEMA_VERSION = 1
@@ -59,26 +59,15 @@ function shapeOf(table: Table<never>): TableShape {
   return { name: table.name, columns: [...columns, beyond] }
 }
 
-/** A temporary table, and the table that its rows are for. */
-interface StagedTable {
-  readonly staging: string
-  readonly table: Table<never>
+/** Rows that are ready for their table. */
+export interface Prepared<Row> extends Converted<Row> {
+  readonly table: Table<Row>
 }
 
-/** Rows that wait in a temporary table for their transaction. */
-export interface Staged<Row> extends StagedTable {
-  readonly count: number
-  readonly bytes: number
-  /** The earliest and the latest time of the rows, in their unit. */
-  readonly from: number
-  readonly to: number
-  readonly refused: readonly (readonly [Row, string])[]
-}
-
-/** A batch that waits in temporary tables. */
-export interface StagedBatch {
-  readonly reports: readonly Staged<Report>[]
-  readonly candles: Staged<Candle> | undefined
+/** A batch that is ready for its tables. */
+export interface PreparedBatch {
+  readonly reports: readonly Prepared<Report>[]
+  readonly candles: Prepared<Candle> | undefined
   readonly refusals: readonly SinkRefusal[]
 }
 
@@ -93,9 +82,7 @@ function newestOf(candles: readonly Candle[]): readonly Candle[] {
   return [...newest.values()]
 }
 
-/** The columns of a table in SQL, in our order. */
-export const columnsOf = (table: Table<never>): string =>
-  [...table.columns.map(({ name }) => name), BEYOND].map(quoted).join(', ')
+const stagingOf = (table: Table<never>): string => `staging_${table.name}`
 
 const keysOf = (table: Table<never>): string =>
   table.columns
@@ -144,38 +131,13 @@ export class DuckWriter {
     })
   }
 
-  /** Makes the table if it is absent. */
-  ensure(table: Table<never>): Promise<void> {
-    return this.#ensure(shapeOf(table))
-  }
-
   /** Forgets that a table is there. */
   forget(table: string): void {
     this.#checked.delete(table)
   }
 
-  /** Puts rows into a temporary table, from which a transaction takes them. */
-  async stage<Row extends { readonly feedID: string }>(
-    table: Table<Row>,
-    rows: readonly Row[],
-    rules: ConversionRules,
-  ): Promise<Staged<Row>> {
-    const database = this.#database
-    await this.ensure(table)
-    const staging = `staging_${table.name}`
-    if (!this.#stagings.has(staging)) {
-      const columns = shapeOf(table).columns.map(({ name, type }) => `${quoted(name)} ${type}`)
-      await database.run(`CREATE TEMP TABLE ${quoted(staging)} (${columns.join(', ')})`)
-      this.#stagings.add(staging)
-    }
-    const converted = convertRows(database.library, table, rows, rules)
-    const { types, chunks, count, bytes, from, to, refused } = converted
-    if (count > 0) await database.append(staging, types, chunks)
-    return { staging, table, count, bytes, from, to, refused }
-  }
-
-  /** Puts a batch into temporary tables. */
-  async stageBatch(tables: Tables, { reports, candles }: SinkBatch): Promise<StagedBatch> {
+  /** Converts a batch, and makes the tables that it needs. */
+  async prepare(tables: Tables, { reports, candles }: SinkBatch): Promise<PreparedBatch> {
     const byTable = new Map<Table<Report>, Report[]>()
     for (const report of reports) {
       const table = tables.of(report)
@@ -183,45 +145,74 @@ export class DuckWriter {
       if (list === undefined) byTable.set(table, [report])
       else list.push(report)
     }
-    const staged: Staged<Report>[] = []
-    for (const [table, list] of byTable) staged.push(await this.stage(table, list, this.#rules))
-    const refusals = staged.flatMap(({ refused }) =>
+    const prepared: Prepared<Report>[] = []
+    for (const [table, list] of byTable)
+      prepared.push(await this.#prepareRows(table, list, this.#rules))
+    const refusals = prepared.flatMap(({ refused }) =>
       refused.map(([report, reason]) => ({ report, reason })),
     )
-    if (candles.length === 0) return { reports: staged, candles: undefined, refusals }
+    if (candles.length === 0) return { reports: prepared, candles: undefined, refusals }
     // A candle is never refused: a sink announces reports only.
     const rules = { ...this.#rules, beyond: 'text' } as const
-    const made = await this.stage(tables.candles, newestOf(candles), rules)
-    return { reports: staged, candles: made, refusals }
+    const made = await this.#prepareRows(tables.candles, newestOf(candles), rules)
+    return { reports: prepared, candles: made, refusals }
+  }
+
+  async #prepareRows<Row extends { readonly feedID: string }>(
+    table: Table<Row>,
+    rows: readonly Row[],
+    rules: ConversionRules,
+  ): Promise<Prepared<Row>> {
+    const database = this.#database
+    await this.#ensure(shapeOf(table))
+    const staging = stagingOf(table)
+    if (!this.#stagings.has(staging)) {
+      const columns = shapeOf(table).columns.map(({ name, type }) => `${quoted(name)} ${type}`)
+      await database.run(`CREATE TEMP TABLE ${quoted(staging)} (${columns.join(', ')})`)
+      this.#stagings.add(staging)
+    }
+    return { table, ...convertRows(database.library, table, rows, rules) }
   }
 
   /** Inserts the reports that the table does not have yet. In a transaction. */
-  async insert({ staging, table }: StagedTable, condition = 'true'): Promise<void> {
-    const columns = columnsOf(table)
-    await this.#database.run(
-      `INSERT INTO ${quoted(table.name)} (${columns})
-       SELECT ${columns} FROM temp.${quoted(staging)} AS staged WHERE ${condition}
-       ON CONFLICT DO NOTHING`,
-    )
-    await this.#database.run(`TRUNCATE temp.${quoted(staging)}`)
+  insert(rows: Prepared<Report>, condition = 'true'): Promise<void> {
+    return this.#throughStaging(rows, (table, columns, staging) => [
+      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${staging} AS staged`,
+      `WHERE ${condition} ON CONFLICT DO NOTHING`,
+    ])
   }
 
   /**
    * Inserts candles. A candle replaces that of its feed, interval and start, unless that one has a
    * higher revision. In a transaction.
    */
-  async upsert({ staging, table }: StagedTable): Promise<void> {
-    const columns = columnsOf(table)
-    const name = quoted(table.name)
-    const changes = [...table.columns.filter(({ isKey }) => !isKey), { name: BEYOND }].map(
+  upsert(rows: Prepared<Candle>): Promise<void> {
+    const changes = [...rows.table.columns.filter(({ isKey }) => !isKey), { name: BEYOND }].map(
       each => `${quoted(each.name)} = excluded.${quoted(each.name)}`,
     )
-    await this.#database.run(
-      `INSERT INTO ${name} (${columns}) SELECT ${columns} FROM temp.${quoted(staging)}
-       ON CONFLICT (${keysOf(table)}) DO UPDATE SET ${changes.join(', ')}
-       WHERE excluded.revision >= ${name}.revision`,
-    )
-    await this.#database.run(`TRUNCATE temp.${quoted(staging)}`)
+    return this.#throughStaging(rows, (table, columns, staging) => [
+      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${staging}`,
+      `ON CONFLICT (${keysOf(rows.table)}) DO UPDATE SET ${changes.join(', ')}`,
+      `WHERE excluded.revision >= ${table}.revision`,
+    ])
+  }
+
+  /**
+   * Has a statement take rows from a temporary table. The rows are in that table only within the
+   * transaction: rows of committed transactions would be in the way of later ones.
+   */
+  async #throughStaging<Row>(
+    { table, types, chunks, count }: Prepared<Row>,
+    statement: (table: string, columns: string, staging: string) => readonly string[],
+  ): Promise<void> {
+    if (count === 0) return
+    const database = this.#database
+    const staging = stagingOf(table)
+    const columns = [...table.columns.map(({ name }) => name), BEYOND].map(quoted).join(', ')
+    await database.append(staging, types, chunks)
+    const lines = statement(quoted(table.name), columns, `temp.${quoted(staging)}`)
+    await database.run(lines.join(' '))
+    await database.run(`TRUNCATE temp.${quoted(staging)}`)
   }
 
   /** Stores a position. The feeds that are not in it keep theirs. In a transaction. */
