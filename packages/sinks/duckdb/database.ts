@@ -13,7 +13,7 @@ export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
 /** How often a transaction is tried again that is in conflict with another of this process. */
-const MAX_CONFLICTS = 5
+const MAX_CONFLICTS = 10
 
 /** The size of the log of changes at which DuckDB moves it into the database: its own, and ours. */
 const DEFAULT_THRESHOLD = '16.0 MiB'
@@ -70,7 +70,9 @@ export function databaseError(name: string, done: string, thrown: unknown): Data
 
 /** Whether two transactions of this process were in each other's way. */
 function isConflict(thrown: unknown): boolean {
-  return /^TransactionContext Error|write-write conflict/i.test(asError(thrown).message)
+  return /Conflict on|constraint violation|violates primary key|write-write conflict/i.test(
+    asError(thrown).message,
+  )
 }
 
 /**

@@ -18,6 +18,14 @@ interface ColumnShape {
   readonly isRequired: boolean
 }
 
+/** A column that is there. */
+interface FoundColumn extends ColumnShape {
+  readonly hasDefault: boolean
+}
+
+/** The columns of the tables that are there, by the table's name in lower case. */
+type FoundTables = ReadonlyMap<string, readonly FoundColumn[]>
+
 /** A table as it should be in the database. */
 interface TableShape {
   readonly name: string
@@ -112,8 +120,9 @@ export class DuckWriter {
    */
   async open(tables: readonly Table<never>[]): Promise<void> {
     const database = this.#database
-    await this.#ensure(schemaTable)
-    await this.#ensure(positionsTable)
+    const there = await this.#readColumns()
+    await this.#ensure(schemaTable, there)
+    await this.#ensure(positionsTable, there)
     const [row] = await database.run('SELECT max(version) FROM sluice_schema')
     const version = row?.[0] as number | null
     if (version !== null && version > SCHEMA_VERSION)
@@ -122,7 +131,7 @@ export class DuckWriter {
       )
     for (const table of tables) {
       const shape = shapeOf(table)
-      if ((await this.#columnsIn(shape.name)).length > 0) await this.#ensure(shape)
+      if (there.has(shape.name)) await this.#ensure(shape, there)
     }
     if (version === SCHEMA_VERSION) return
     await database.transaction(async () => {
@@ -242,15 +251,15 @@ export class DuckWriter {
   }
 
   /** Makes a table, or checks the one that is there and adds the columns that it lacks. */
-  async #ensure(wanted: TableShape): Promise<void> {
+  async #ensure(wanted: TableShape, there?: FoundTables): Promise<void> {
     if (this.#checked.has(wanted.name)) return
     const database = this.#database
-    const there = await this.#columnsIn(wanted.name)
-    if (there.length === 0) {
+    const found = (there ?? (await this.#readColumns())).get(wanted.name)
+    if (found === undefined) {
       await this.#checkFree(wanted.name)
       await database.transaction(() => database.run(createTable(wanted)))
     } else {
-      const missing = this.#findMissing(wanted, there)
+      const missing = this.#findMissing(wanted, found)
       if (missing.length > 0)
         await database.transaction(async () => {
           for (const { name, type } of missing)
@@ -262,29 +271,33 @@ export class DuckWriter {
     this.#checked.add(wanted.name)
   }
 
-  async #columnsIn(
-    table: string,
-  ): Promise<readonly (ColumnShape & { readonly hasDefault: boolean })[]> {
+  /** The tables that are there. */
+  async #readColumns(): Promise<FoundTables> {
     const rows = await this.#database.run(
-      `SELECT lower(column_name), data_type, is_nullable, column_default IS NOT NULL, EXISTS (
-         SELECT 1 FROM duckdb_constraints() AS keys WHERE keys.database_name = current_database()
-         AND keys.schema_name = 'main' AND lower(keys.table_name) = $1
-         AND keys.constraint_type = 'PRIMARY KEY'
-         AND list_contains(keys.constraint_column_names, column_name))
-       FROM duckdb_columns() AS columns
-       WHERE database_name = current_database() AND schema_name = 'main' AND lower(table_name) = $1
-       AND EXISTS (SELECT 1 FROM duckdb_tables() AS tables WHERE tables.table_oid = columns.table_oid
-         AND tables.database_name = current_database())
-       ORDER BY column_index`,
-      [table],
+      `SELECT lower(table_name), lower(column_name), data_type, is_nullable,
+         column_default IS NOT NULL, coalesce(list_contains(key_columns, column_name), false)
+       FROM duckdb_columns()
+       SEMI JOIN duckdb_tables() USING (database_name, schema_name, table_name)
+       LEFT JOIN (
+         SELECT database_name, schema_name, table_name, constraint_column_names AS key_columns
+         FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'
+       ) USING (database_name, schema_name, table_name)
+       WHERE database_name = current_database() AND schema_name = 'main'
+       ORDER BY ALL`,
     )
-    return rows.map(([name, type, isNullable, hasDefault, isKey]) => ({
-      name: name as string,
-      type: type as string,
-      isKey: isKey === true,
-      isRequired: isNullable !== true,
-      hasDefault: hasDefault === true,
-    }))
+    const tables = new Map<string, FoundColumn[]>()
+    for (const [table, name, type, isNullable, hasDefault, isKey] of rows) {
+      const columns = tables.get(table as string) ?? []
+      tables.set(table as string, columns)
+      columns.push({
+        name: name as string,
+        type: type as string,
+        isKey: isKey === true,
+        isRequired: isNullable !== true,
+        hasDefault: hasDefault === true,
+      })
+    }
+    return tables
   }
 
   /** Throws if the name belongs to something that is not a table. */
@@ -301,10 +314,7 @@ export class DuckWriter {
   }
 
   /** The columns to add to a table. Throws if the table is not one of ours. */
-  #findMissing(
-    wanted: TableShape,
-    there: readonly (ColumnShape & { readonly hasDefault: boolean })[],
-  ): readonly ColumnShape[] {
+  #findMissing(wanted: TableShape, there: readonly FoundColumn[]): readonly ColumnShape[] {
     const fail = (what: string): ValidationError =>
       new ValidationError(
         `the table ${wanted.name} of ${this.#name} is not one that this sink can write: ${what}; rename the table, or give the sink another database`,
