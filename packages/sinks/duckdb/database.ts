@@ -27,7 +27,7 @@ const lasting: readonly (readonly [RegExp, string])[] = [
     'this process has it open with other settings: open it with DuckDBInstance.fromCache(path), and without settings',
   ],
   [
-    /Permission denied|Read-only file system|read-only mode|Operation not permitted/,
+    /permission denied|read-only file system|read-only mode|operation not permitted/i,
     'this process may not write it: give the process the permission, or give another path',
   ],
   [/Is a directory/, 'it is a folder: give the path of a file in it'],

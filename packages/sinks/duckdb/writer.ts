@@ -2,7 +2,7 @@ import { ValidationError } from 'sluice/core'
 import type { Candle } from 'sluice/plugins/candles'
 import type { SinkBatch, SinkPosition, SinkRefusal } from 'sluice/plugins/sink'
 import type { Report } from 'sluice/report'
-import { BEYOND, type Column, type Table, type Tables } from '../tables.js'
+import { BEYOND, type Column, type Table } from '../tables.js'
 import { type DuckDatabase, quoted } from './database.js'
 import { type ConversionRules, type Converted, convertRows, sqlTypes } from './rows.js'
 
@@ -67,6 +67,12 @@ function shapeOf(table: Table<never>): TableShape {
   return { name: table.name, columns: [...columns, beyond] }
 }
 
+/** The tables of a batch. */
+export interface TableChoice {
+  of(report: Report): Table<Report>
+  readonly candles: Table<Candle>
+}
+
 /** Rows that are ready for their table. */
 export interface Prepared<Row> extends Converted<Row> {
   readonly table: Table<Row>
@@ -104,14 +110,22 @@ export class DuckWriter {
   /** The database in messages. */
   readonly #name: string
   readonly #rules: ConversionRules
+  /** What to do about a table of another shape. */
+  readonly #advice: string
   /** The tables that are there and have our shape. */
   readonly #checked = new Set<string>()
   readonly #stagings = new Set<string>()
 
-  constructor(database: DuckDatabase, name: string, rules: ConversionRules) {
+  constructor(
+    database: DuckDatabase,
+    name: string,
+    rules: ConversionRules,
+    advice = 'rename the table, or give the sink another database',
+  ) {
     this.#database = database
     this.#name = name
     this.#rules = rules
+    this.#advice = advice
   }
 
   /**
@@ -140,13 +154,15 @@ export class DuckWriter {
     })
   }
 
-  /** Forgets that a table is there. */
-  forget(table: string): void {
-    this.#checked.delete(table)
+  /** Forgets a table that gets no more rows. */
+  async forget(table: Table<never>): Promise<void> {
+    this.#checked.delete(table.name)
+    if (this.#stagings.delete(stagingOf(table)))
+      await this.#database.run(`DROP TABLE temp.${quoted(stagingOf(table))}`)
   }
 
   /** Converts a batch, and makes the tables that it needs. */
-  async prepare(tables: Tables, { reports, candles }: SinkBatch): Promise<PreparedBatch> {
+  async prepare(tables: TableChoice, { reports, candles }: SinkBatch): Promise<PreparedBatch> {
     const byTable = new Map<Table<Report>, Report[]>()
     for (const report of reports) {
       const table = tables.of(report)
@@ -317,7 +333,7 @@ export class DuckWriter {
   #findMissing(wanted: TableShape, there: readonly FoundColumn[]): readonly ColumnShape[] {
     const fail = (what: string): ValidationError =>
       new ValidationError(
-        `the table ${wanted.name} of ${this.#name} is not one that this sink can write: ${what}; rename the table, or give the sink another database`,
+        `the table ${wanted.name} of ${this.#name} is not one that this sink can write: ${what}; ${this.#advice}`,
       )
     const missing: ColumnShape[] = []
     for (const { name, type, isKey, isRequired } of wanted.columns) {
