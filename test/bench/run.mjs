@@ -25,6 +25,7 @@ const names = [
   'verify',
   'proof',
   'confidential-http',
+  'sinks',
 ]
 
 const sidesIn = ({ sides }) => (sides === undefined ? [] : sides.split(','))

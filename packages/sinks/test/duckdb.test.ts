@@ -388,6 +388,7 @@ describe('candles', () => {
       { candles: [candle(4, 4)] },
       { candles: [candle(5, 5), candle(5, 6)] },
       { candles: [candle(2, 7, TIME + 60)] },
+      { candles: [candle(4, 8)] },
     ])
     expect(await closes(path)).toEqual([
       { start: TIME, close: close(6), revision: 5 },

@@ -303,6 +303,14 @@ describe('a report that comes again', () => {
     expect(await counted(folder)).toEqual({ n: 100, keys: 100 })
   })
 
+  test('a rotation later, although its position is stored', async () => {
+    const batch = { reports: early, position: positionOf(early) }
+    const { folder } = await written([batch])
+    await written([{ reports: late, position: positionOf(late) }], {}, folder)
+    await written([batch], {}, folder)
+    expect(await counted(folder)).toEqual({ n: 100, keys: 100 })
+  })
+
   test('and is newer than the position, many rotations later', async () => {
     const folder = newFolder()
     const position = positionOf(early)
