@@ -1,5 +1,6 @@
 const isLong = process.env.TEST_LONG === '1'
 const hasNats = process.env.TEST_NATS === '1'
+const hasServers = process.env.TEST_SINKS === '1'
 /** The documented way alone: the doors of the fast lane are closed. */
 const closedDoors =
   process.env.FAST_LANE === 'closed'
@@ -17,7 +18,7 @@ const common = {
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
-  transformIgnorePatterns: ['/node_modules/(?!@bitauth/|ky/|hyparquet|jose/)'],
+  transformIgnorePatterns: ['/node_modules/(?!@bitauth/|@platformatic/|ky/|hyparquet|jose/)'],
   // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
     ...closedDoors,
@@ -44,6 +45,8 @@ const common = {
     ...(isLong ? [] : ['\\.long\\.test\\.ts$']),
     // Run by `npm run test:nats`.
     ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),
+    // Run by `npm run test:sinks`.
+    ...(hasServers ? [] : ['\\.servers\\.test\\.ts$']),
   ],
 }
 
@@ -52,7 +55,7 @@ module.exports = {
   // By default jest leaves one core idle: half of a machine with two.
   maxWorkers: '100%',
   // One timeout for all: jest ignores that of a project.
-  testTimeout: isLong || hasNats ? 60_000 : 20_000,
+  testTimeout: isLong || hasNats || hasServers ? 60_000 : 20_000,
   projects: [
     {
       ...common,

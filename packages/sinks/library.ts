@@ -1,4 +1,6 @@
 import type * as DuckDB from '@duckdb/node-api'
+import type * as Kafka from '@platformatic/kafka'
+import type * as Postgres from 'pg'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 
@@ -32,4 +34,15 @@ export type DuckDBLibrary = typeof DuckDB
 export const loadDuckDB: () => Promise<DuckDBLibrary> = lazyLibrary(
   '@duckdb/node-api',
   () => import('@duckdb/node-api'),
+)
+
+/** The library of Kafka. */
+export type KafkaLibrary = typeof Kafka
+
+/** Loads the library of Postgres. */
+export const loadPostgres: () => Promise<typeof Postgres> = lazyLibrary('pg', () => import('pg'))
+/** Loads the library of Kafka. */
+export const loadKafka: () => Promise<KafkaLibrary> = lazyLibrary(
+  '@platformatic/kafka',
+  () => import('@platformatic/kafka'),
 )
