@@ -1,5 +1,7 @@
 import { Socket } from 'node:net'
 import type { Client, QueryResult } from 'pg'
+import { ValidationError } from 'sluice/core'
+import { foreignCause } from 'sluice/internal'
 import { loadPostgres } from '../library.js'
 
 /** A value of a statement: a text, which the server converts, or a number. */
@@ -29,12 +31,19 @@ export class Connection {
     const { Client } = await loadPostgres()
     // A socket of ours: the library has no way to destroy the connection to a server that hangs.
     const socket = new Socket()
-    const client = new Client({
-      connectionString: url,
-      connectionTimeoutMillis: timeout,
-      keepAlive: true,
-      stream: () => socket,
-    })
+    let client: Client
+    try {
+      client = new Client({
+        connectionString: url,
+        connectionTimeoutMillis: timeout,
+        keepAlive: true,
+        stream: () => socket,
+      })
+    } catch (thrown) {
+      // A setting of the URL is wrong, or names a file that can't be read.
+      const cause = foreignCause(thrown)
+      throw new ValidationError(`url can't be used: ${cause.message}`, { cause })
+    }
     const connection = new Connection(client, socket, timeout)
     try {
       await client.connect()
