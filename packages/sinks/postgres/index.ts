@@ -2,6 +2,7 @@ import {
   checkBoolean,
   checkText,
   isStreamsError,
+  kindOf,
   number,
   type Schema as OptionRules,
   oneOf,
@@ -52,12 +53,20 @@ export interface PostgresOptions {
 const rules = {
   raw: withDefault(true, checkBoolean),
   decimals: unchecked<PostgresOptions['decimals']>,
-  decoders: withDefault<readonly Decoder[]>([], unchecked),
+  decoders: withDefault<readonly Decoder[]>([], checkDecoders),
   schema: withDefault('public', checkText),
   name: withDefault('default', checkText),
   hypertable: withDefault<Hypertables>('auto', checkHypertable),
   timeout: withDefault(30_000, number({ min: 1, max: 3_600_000 })),
 } satisfies OptionRules<PostgresOptions>
+
+function checkDecoders(field: string, value: unknown): readonly Decoder[] {
+  if (!Array.isArray(value))
+    throw new ValidationError(`${field} must be an array of decoders, not ${kindOf(value)}`)
+  const wrong = value.findIndex(each => !Number.isInteger((each as Partial<Decoder>)?.version))
+  if (wrong === -1) return value
+  throw new ValidationError(`${field}[${wrong}] must be a decoder: defineDecoder makes one`)
+}
 
 function checkHypertable(field: string, value: unknown): Hypertables {
   return typeof value === 'boolean' ? value : oneOf('auto')(field, value)

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from '@jest/globals'
 import { postgres } from '@sluice/sinks/postgres'
 import { allDecoders } from '@sluice/source/plugins/decoders/versions.js'
 import { createDecoderTable, defineDecoder, Report } from 'sluice/report'
+import { integerOf } from './support/decimals.js'
 import { batchOf, type Database, usePostgres } from './support/postgres.js'
 import {
   feedOf,
@@ -29,15 +30,6 @@ async function textsOf(
   const texts = columns.map(({ column_name: name }) => `"${name}"::text`)
   const time = table === 'candles' ? 'start_time' : 'observations_timestamp'
   return database.run(`SELECT ${texts.join(', ')} FROM ${table} ORDER BY feed_id, ${table}.${time}`)
-}
-
-/** The integer of a decimal number with `digits` after the point. Throws if it has more. */
-function integerOf(text: string, digits: number): bigint {
-  const [, sign, whole, fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? []
-  if (whole === undefined) throw new Error(`${text} is no number`)
-  const rest = fraction.slice(digits)
-  if (/[1-9]/.test(rest)) throw new Error(`${text} has more than ${digits} digits`)
-  return BigInt(`${sign}${whole}${fraction.slice(0, digits).padEnd(digits, '0')}`)
 }
 
 const columnOf = (field: string): string =>

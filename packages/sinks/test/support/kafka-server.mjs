@@ -14,7 +14,7 @@ import { connect } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { endProcess, freePorts, isProgram, onPath, waitUntilUp } from './programs.mjs'
+import { endProcess, freePorts, isProgram, onPath, waitUntilUp } from './server-programs.mjs'
 
 const project = fileURLToPath(new URL('kafka-pom.xml', import.meta.url))
 const [, VERSION] = /<version>(\d+\.\d+\.\d+)</.exec(readFileSync(project, 'utf8'))

@@ -18,7 +18,7 @@ import {
   isProgram,
   onPath,
   waitUntilUp,
-} from './programs.mjs'
+} from './server-programs.mjs'
 
 const PACKAGES = '/usr/lib/postgresql'
 const USER = 'sluice'
