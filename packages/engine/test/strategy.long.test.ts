@@ -62,11 +62,12 @@ class Strategy {
 
   #decide({ feedID, observationsTimestamp: time, decoded }: Report, note: Note): void {
     this.#newest = time
-    const { price, mid = 0n } = decoded as { readonly price?: bigint; readonly mid?: bigint }
-    this.#prices.set(feedID, price ?? mid)
-    const [one, other] = [this.#prices.get(eth), this.#prices.get(btc)]
-    if (feedID === btc && one !== undefined && other !== undefined)
-      note(time, `ratio ${((other * 1000n) / one).toString()}`)
+    const { price } = decoded as { readonly price?: bigint }
+    if (price === undefined) return
+    // Both prices are of one time, whichever of the reports comes late.
+    this.#prices.set(`${feedID} ${time}`, price)
+    const [one, other] = [eth, btc].map(each => this.#prices.get(`${each} ${time}`))
+    if (one !== undefined && other !== undefined) note(time, `ratio ${(other * 1000n) / one}`)
   }
 }
 

@@ -32,7 +32,8 @@ export function batchAt(first: number): SinkBatch {
   const position = Object.fromEntries(
     Array.from({ length: FEEDS }, (_, feed) => [feedIDOf(feed), time]),
   )
-  return { reports, candles: [candleAt(first)], position }
+  const receivedAt = reports.map(() => 1000 * time)
+  return { reports, receivedAt, candles: [candleAt(first)], position }
 }
 
 /** The number of the first report that a stream delivers after a position. */

@@ -10,6 +10,7 @@ export const opening: SinkOpening = { log: {}, signal: new AbortController().sig
 /** A batch of which a test gives what matters to it. */
 export const batchOf = (parts: Partial<SinkBatch>): SinkBatch => ({
   reports: [],
+  receivedAt: (parts.reports ?? []).map(() => Date.now()),
   candles: [],
   position: undefined,
   ...parts,

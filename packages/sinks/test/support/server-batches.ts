@@ -20,7 +20,8 @@ export function batchNumber(number: number): SinkBatch {
   )
   const feeds = Array.from({ length: FEEDS }, (_, index) => feedOf(3, 1 + index))
   const position = Object.fromEntries(feeds.map(feedID => [feedID, first + EACH - 1]))
-  return { reports, candles: [], position }
+  const receivedAt = reports.map(() => 1000 * first)
+  return { reports, receivedAt, candles: [], position }
 }
 
 /** The number of the first batch that a position does not hold. */
