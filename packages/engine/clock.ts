@@ -66,20 +66,23 @@ class ManualClock implements Clock {
 }
 
 /**
- * A clock that began at a time of its own and runs at a speed of its own. Its timers run in the
- * order of their times, and each at its own time: while a timer runs, the clock shows when it was
- * due.
+ * A clock that began at a time of its own and runs at a speed of its own. Its timers run one after
+ * the other, each at its own time, and `settle` is awaited in between. The clock never shows a time
+ * after that of a timer that has not run: if the machine is slow, the clock is slow, too.
  */
 export class ScaledClock implements Clock {
   readonly Date: Clock['Date'] = { now: () => this.#now() }
+  /** Resolves when what the timers have done has been noticed. */
+  settle: () => Promise<void> = nextTurn
   readonly #timers = new Set<ManualTimer>()
   /** The clock's time at `#since` of `performance.now`. */
   #base: number
   #since: number
   #speed: number
-  #isPaused = false
-  /** The time of the timer that runs. */
-  #running: number | undefined
+  #isPaused: boolean
+  /** The time of the timers that run. */
+  #shown: number | undefined
+  #running: Promise<void> | undefined
   #wake: ReturnType<typeof setTimeout> | undefined
 
   constructor(start: number, speed: number, isPaused: boolean) {
@@ -116,7 +119,7 @@ export class ScaledClock implements Clock {
     readonly speed?: number
     readonly isPaused?: boolean
   }): void {
-    this.#base = this.#real()
+    this.#base = this.#now()
     this.#since = performance.now()
     this.#speed = speed
     this.#isPaused = isPaused
@@ -124,8 +127,9 @@ export class ScaledClock implements Clock {
   }
 
   /** Moves a paused clock to a later time. Timers that become due run, in order. */
-  moveTo(time: number): void {
-    this.#runUntil(time)
+  async moveTo(time: number): Promise<void> {
+    await this.#running
+    await this.#runUntil(() => time)
     this.#base = Math.max(this.#base, time)
     this.#since = performance.now()
   }
@@ -138,13 +142,13 @@ export class ScaledClock implements Clock {
   }
 
   #now(): number {
-    return this.#running ?? this.#real()
+    return this.#shown ?? Math.min(this.#planned(), this.#next()?.at ?? Number.POSITIVE_INFINITY)
   }
 
-  #real(): number {
-    return this.#isPaused
-      ? this.#base
-      : this.#base + this.#speed * (performance.now() - this.#since)
+  /** The time at which the clock would be on a machine that is fast enough. */
+  #planned(): number {
+    if (this.#isPaused) return this.#base
+    return this.#base + this.#speed * (performance.now() - this.#since)
   }
 
   #next(): ManualTimer | undefined {
@@ -154,29 +158,33 @@ export class ScaledClock implements Clock {
   }
 
   #arm(): void {
+    if (this.#running !== undefined) return
     clearTimeout(this.#wake)
-    this.#wake = undefined
     const next = this.#isPaused ? undefined : this.#next()
-    if (next === undefined || this.#running !== undefined) return
-    const delay = Math.max(0, (next.at - this.#real()) / this.#speed)
+    if (next === undefined) return
+    const delay = Math.max(0, (next.at - this.#planned()) / this.#speed)
     this.#wake = setTimeout(
       () => {
-        this.#runUntil(this.#real())
-        this.#arm()
+        this.#running = this.#runUntil(() =>
+          this.#isPaused ? Number.NEGATIVE_INFINITY : this.#planned(),
+        ).finally(() => {
+          this.#running = undefined
+          this.#arm()
+        })
       },
       Math.min(delay, MAX_TIMER),
     )
   }
 
-  #runUntil(time: number): void {
-    for (let next = this.#next(); next !== undefined && next.at <= time; next = this.#next()) {
+  async #runUntil(time: () => number): Promise<void> {
+    for (let next = this.#next(); next !== undefined && next.at <= time(); next = this.#next()) {
+      this.#shown = next.at
       this.#timers.delete(next)
-      this.#running = next.at
-      try {
-        next.run()
-      } finally {
-        this.#running = undefined
-      }
+      next.run()
+      // Timers of the same time run together.
+      if (this.#next()?.at !== next.at) await this.settle()
+      this.#base = Math.max(this.#base, this.#isPaused ? next.at : Number.NEGATIVE_INFINITY)
+      this.#shown = undefined
     }
   }
 }

@@ -151,6 +151,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
 export interface OpenEngine {
   readonly engine: DataEngine
   readonly publisher: Publisher
+  /** Resolves when all frames are written to the sockets. */
+  readonly written: () => Promise<void>
 }
 
 /** Starts an engine with these settings. Its feeds are those of the recording, if there is one. */
@@ -286,5 +288,5 @@ export async function openEngine(
     close,
     [asyncDispose]: close,
   }
-  return { engine, publisher }
+  return { engine, publisher, written }
 }

@@ -16,7 +16,7 @@ import {
 import { asyncDispose, inMilliseconds, pickOptions } from 'sluice/internal'
 import type { CatalogueSpec } from './catalogue-spec.js'
 import type { SignedReport } from './chain.js'
-import { ScaledClock } from './clock.js'
+import { nextTurn, ScaledClock } from './clock.js'
 import { type DataEngine, openEngine } from './data-engine.js'
 import type { PublishedReport } from './ledger.js'
 import { checkEngineOptions, type DataEngineOptions } from './options.js'
@@ -167,6 +167,9 @@ function checkScripts(field: string, value: unknown): readonly OriginScript[] {
   })
 }
 
+/** Turns of the event loop in which a client of this process reads what was written. */
+const TURNS = 4
+
 /** A recording that is being served. */
 export interface Replay extends Pick<DataEngine, ServiceParts> {
   /**
@@ -190,9 +193,9 @@ export interface Replay extends Pick<DataEngine, ServiceParts> {
   resume(): void
   /**
    * Moves a stopped clock to the next report, or over so many of them. Everything that becomes due
-   * happens at its own time. Returns the reports.
+   * happens at its own time. Resolves with the reports.
    */
-  step(count?: number): readonly PublishedReport[]
+  step(count?: number): Promise<readonly PublishedReport[]>
   /** Closes the service for good. */
   close(): Promise<void>
   /** The same as `close`. */
@@ -247,10 +250,14 @@ export async function startReplay(
     ...service,
     ...{ clock, intervalMs: 0, history: 0, origins: origins.length },
   })
-  const { engine, publisher } = await openEngine(
+  const { engine, publisher, written } = await openEngine(
     { ...checked, isReplay: true },
     plan.map(({ report }) => report),
   )
+  clock.settle = async () => {
+    await written()
+    for (let turn = 0; turn < TURNS; turn++) await nextTurn()
+  }
   const replay = new RunningReplay(clock, engine, publisher, plan)
   for (const [feedID, spec] of Object.entries(settings.catalogue ?? {}))
     engine.catalogue.set(feedID, spec)
@@ -369,19 +376,20 @@ class RunningReplay {
       now: () => clock.Date.now(),
       pause: () => clock.set({ isPaused: true }),
       resume: () => clock.set({ isPaused: false }),
-      step: count => this.#step(checkNumber('step: count', count ?? 1, { min: 1, whole: true })),
+      step: async count =>
+        this.#step(checkNumber('step: count', count ?? 1, { min: 1, whole: true })),
       close,
       [asyncDispose]: close,
     }
   }
 
-  #step(count: number): readonly PublishedReport[] {
+  async #step(count: number): Promise<readonly PublishedReport[]> {
     if (!this.#clock.isPaused)
       throw new ValidationError('step: the clock must stand still: call pause() first')
     const last = this.#plan[Math.min(this.#next + count, this.#plan.length) - 1]
     const before = this.#next
     if (last === undefined || before === this.#plan.length) return []
-    this.#clock.moveTo(last.at)
+    await this.#clock.moveTo(last.at)
     return this.#engine.ledger().slice(before, this.#next)
   }
 

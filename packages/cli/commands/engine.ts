@@ -219,8 +219,14 @@ async function serveDay(
 function press(replay: Replay, key: string, io: IO): void {
   if (key === ' ') replay[replay.isPaused ? 'resume' : 'pause']()
   else if (key === '+' || key === '-') replay.speed *= key === '+' ? 2 : 0.5
-  else if (key === '.' && replay.isPaused) replay.step()
-  else return
+  else if (key === '.' && replay.isPaused) {
+    void replay.step().then(() => tellClock(replay, io))
+    return
+  } else return
+  tellClock(replay, io)
+}
+
+function tellClock(replay: Replay, io: IO): void {
   const state = replay.isPaused ? 'stands still' : `runs ${replay.speed} times as fast`
   tell(io, `${utc(Math.floor(replay.now()))}: the clock ${state}, ${replay.left} to come`)
 }

@@ -119,20 +119,20 @@ test('is stepped report by report while it stands still', async () => {
   const replay = await replayOf(reports, { paused: true })
   const { stream, times } = clientOf(replay)
   await stream.connect()
-  expect(replay.step().map(each => each.observationsTimestamp)).toEqual([noon, noon])
+  expect((await replay.step()).map(each => each.observationsTimestamp)).toEqual([noon, noon])
   await until(() => times.length === 2)
   expect(replay.now()).toBe(noon * 1000 + 400)
-  expect(replay.step(4)).toHaveLength(4)
+  expect(await replay.step(4)).toHaveLength(4)
   await until(() => times.length === 6)
   replay.speed = 1000
   expect(() => {
     replay.speed = 0
   }).toThrow('speed must be more than 0')
   replay.resume()
-  expect(() => replay.step()).toThrow('step: the clock must stand still')
+  await expect(replay.step()).rejects.toThrow('step: the clock must stand still')
   await until(() => times.length === 18)
   replay.pause()
-  expect(replay.step()).toEqual([])
+  expect(await replay.step()).toEqual([])
 })
 
 test('what the stream had missed is not streamed: it is found, and fetched', async () => {

@@ -14,7 +14,8 @@ export type { KafkaLogin, KafkaOptions, KafkaSecret, KafkaTopicSettings } from '
 const MAX_BYTES = 900_000
 
 /**
- * Sends reports and candles to topics of Kafka. The package `@platformatic/kafka` must be installed.
+ * Sends reports and candles to topics of Kafka. The package `@platformatic/kafka` must be
+ * installed.
  *
  * The store keeps no position: give the stream the option `cursors`. Messages of a feed are in one
  * partition, in order, each at least once. The header `sluice-id` tells duplicates.
