@@ -8,9 +8,9 @@ import type { Settings } from './options.js'
 const RETRY_DELAY = 500
 /**
  * Milliseconds for which the library repeats a request that failed. A broker knows a repetition by
- * its number, so the election of a leader, or a quick restart, makes no duplicates.
+ * its number, so a repetition makes no duplicates. Brokers notice the death of another after 9 s.
  */
-const PATIENCE = 10_000
+const PATIENCE = 20_000
 /** Milliseconds that brokers get to end their connections. */
 const GOODBYE = 1000
 
