@@ -30,9 +30,9 @@ const suites = [
         'packages/confidential-http/test/vault/(chaos|killed|node)',
       ]),
 ]
-/** The longest ones, which change only with the test kit, the vault's resharing and the release. */
+/** The longest ones, which change only with the test kit, the vault's resharing, the release, the replay and the stores. */
 const notShared =
-  'test/(testing/(planted|found)|vault/holder-attack-table|build/(publish|check-release))\\.long\\.test'
+  'test/(testing/(planted|found)|vault/holder-attack-table|build/(publish|check-release)|strategy|(duckdb|parquet)-killed)\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
@@ -57,7 +57,7 @@ const child = spawn(
           '--testPathIgnorePatterns',
           '/node_modules/',
           '/create-sluice/templates/',
-          '\\.nats\\.test\\.ts$',
+          '\\.(nats|servers)\\.test\\.ts$',
           notShared,
         ]
       : []),
