@@ -7,10 +7,10 @@ import type { Settings } from './options.js'
 /** Milliseconds between two attempts of the library. */
 const RETRY_DELAY = 500
 /**
- * Milliseconds for which the library repeats a request that failed. A broker knows a repetition by
- * its number, so a repetition makes no duplicates. Brokers notice the death of another after 9 s.
+ * Milliseconds for which the library repeats a request that failed, and at most half the time limit.
+ * A broker knows a repetition by its number, so a quick restart makes no duplicates.
  */
-const PATIENCE = 20_000
+const PATIENCE = 10_000
 /** Milliseconds that brokers get to end their connections. */
 const GOODBYE = 1000
 
@@ -37,7 +37,8 @@ export class KafkaClient {
     this.#timeout = timeout
     this.#producer = new library.Producer({
       ...connectionOf(settings),
-      retries: Math.max(2, Math.floor(Math.min(PATIENCE, timeout) / RETRY_DELAY)),
+      // With fewer than two, the library repeats requests for ever.
+      retries: Math.max(2, Math.floor(Math.min(PATIENCE, timeout / 2) / RETRY_DELAY)),
       idempotent: true,
       acks: library.ProduceAcks.ALL,
       compression,
