@@ -5,7 +5,7 @@ import { pageOf, pages, proseOf, readmes } from './pages.js'
 const readme = pageOf('README.md').text
 
 test('the README is short', () => {
-  expect(readme.split('\n').length).toBeLessThanOrEqual(256)
+  expect(readme.split('\n').length).toBeLessThanOrEqual(260)
 })
 
 /** Where the rows of the README lead that have a column of that name. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { pause } from '@sluice/test-support/waiting.js'
+import { pause, until } from '@sluice/test-support/waiting.js'
 import { makeFolder, query } from './support/databases.js'
 import { BATCH, reportAt } from './support/numbered.js'
 import { compileProgram, runProgram } from './support/programs.js'
@@ -14,7 +14,8 @@ test('a process that is killed loses no report that it has acknowledged, and sto
   for (let kill = 0; kill < KILLS; kill++) {
     const { child, lines, line, ended } = runProgram(program, 'duckdb', path, '1000000')
     await line('acked')
-    await pause(20 + 37 * kill)
+    await until(() => lines.filter(each => each.startsWith('acked')).length >= 6)
+    await pause(17 * kill)
     child.kill('SIGKILL')
     expect(await ended).toBe('SIGKILL')
     const last = lines.filter(each => each.startsWith('acked')).at(-1)
