@@ -6,6 +6,7 @@ import { duckdb } from '@sluice/sinks/duckdb'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { v3 } from 'sluice/plugins/decoders'
 import { defineDecoder } from 'sluice/report'
+import { lazyLibrary } from '../library.js'
 import { batchOf, makeFolder, opening, query } from './support/databases.js'
 import { compileProgram, runCommand, runProgram } from './support/programs.js'
 import { feedOf, makeReport, makeReports, tableWith } from './support/reports.js'
@@ -341,6 +342,20 @@ test('a decoder that the store does not know is an error that names it', async (
   expect(await query(path, 'SELECT spread IS NOT NULL AS s, bid FROM reports_v3')).toEqual([
     { s: true, bid: null },
   ])
+})
+
+test('a library that is not installed is an error that says what to install', async () => {
+  let calls = 0
+  const load = lazyLibrary('some-library', async () => {
+    if (calls++ === 0) throw new Error('Cannot find package')
+    return 'loaded'
+  })
+  expect(await failureOf(load())).toMatchObject({
+    name: 'ValidationError',
+    message: 'the package some-library could not be loaded: npm install some-library',
+  })
+  // It may be installed meanwhile. Then it is loaded once.
+  expect([await load(), await load(), calls]).toEqual(['loaded', 'loaded', 2])
 })
 
 test('a store that never opened can be closed', async () => {
