@@ -82,7 +82,7 @@ interface Rejected {
 type Verdict = Rejected | { readonly verified: true; readonly verification: Verification }
 
 async function verdictOf(
-  { fullReport, ...envelope }: GivenReport,
+  { fullReport, source: _source, receivedAt: _receivedAt, ...envelope }: GivenReport,
   { feeds, ...rule }: Rule,
 ): Promise<Verdict> {
   const feedID = feeds && wantedFeedID(feeds, feedIDIn(fullReport))
