@@ -63,7 +63,7 @@ const child = spawn(
       : []),
   ],
   {
-    env: { ...(isShare ? {} : counts), ...process.env, TEST_LONG: '1' },
+    env: { ...(isShare ? { TEST_SHARE: '1' } : counts), ...process.env, TEST_LONG: '1' },
     stdio: 'inherit',
   },
 )

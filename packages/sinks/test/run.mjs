@@ -1,5 +1,5 @@
-// Runs the tests that need a Postgres or a Kafka: npm run test:sinks, or npm run test:sinks -- FILE … for some of them.
-// Each server that is there starts once. The tests of a server that is missing are left out.
+// Runs the tests that need a Postgres or a Kafka, and those that kill processes: npm run test:sinks, or npm run test:sinks -- FILE …
+// for some of them. Each server that is there starts once. The tests of a server that is missing are left out.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { findKafka, noKafka } from './support/kafka-server.mjs'
@@ -13,17 +13,16 @@ const present = servers.filter(({ found }) => found !== undefined)
 const absent = servers.filter(({ found }) => found === undefined)
 for (const { name, none } of absent) console.log(`test:sinks leaves out ${name}: ${none}`)
 
-if (present.length > 0) {
-  const jest = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', import.meta.url))
-  const given = process.argv.slice(2)
-  const own = present.map(({ name }) => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
-  const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
-  const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
-  const child = spawn(process.execPath, [jest, ...files], {
-    env: { ...process.env, ...places, TEST_SINKS: '1' },
-    stdio: 'inherit',
-  })
-  process.exitCode = await new Promise(resolve => child.on('close', code => resolve(code ?? 1)))
-}
+const jest = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', import.meta.url))
+const given = process.argv.slice(2)
+const names = ['killed', ...present.map(({ name }) => name)]
+const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
+const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
+const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
+const child = spawn(process.execPath, [jest, ...files], {
+  env: { ...process.env, ...places, TEST_SINKS: '1' },
+  stdio: 'inherit',
+})
+process.exitCode = await new Promise(resolve => child.on('close', code => resolve(code ?? 1)))
 if (absent.length > 0 && (process.exitCode ?? 0) === 0 && process.env.CI !== undefined)
   process.exitCode = 69

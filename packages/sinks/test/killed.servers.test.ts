@@ -5,7 +5,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type KeyedRow, killSinks } from './support/kills.js'
 
-/** `SINK_KILLS=100 npx jest packages/sinks/test/killed` kills each a hundred times. */
+/** `SINK_KILLS=100 npm run test:sinks -- packages/sinks/test/killed` kills each a hundred times. */
 const kills = Number(process.env.SINK_KILLS ?? 7)
 
 let folder: string
