@@ -46,7 +46,10 @@ test('every block of TypeScript compiles under strict', () => {
 
 test('every block says its language, but for pictures', () => {
   for (const { at, language, code } of [...pages, ...readmes].flatMap(blocksOf)) {
-    expect([at, language]).toEqual([at, expect.stringMatching(/^(ts|sh|js|json|promql|sql|conf|)$/)])
+    expect([at, language]).toEqual([
+      at,
+      expect.stringMatching(/^(ts|sh|js|json|promql|sql|conf|)$/),
+    ])
     if (language === 'json') expect(() => JSON.parse(code)).not.toThrow()
     if (language === '') expect([at, code]).toEqual([at, expect.not.stringMatching(/^import /m)])
   }

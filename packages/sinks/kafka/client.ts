@@ -7,7 +7,8 @@ import type { Settings } from './options.js'
 /** Milliseconds between two attempts of the library. */
 const RETRY_DELAY = 500
 /**
- * Milliseconds for which the library repeats a request that failed, and at most half the time limit.
+ * Milliseconds for which the library repeats a request that failed, and at most half the time
+ * limit.
  * A broker knows a repetition by its number, so a quick restart makes no duplicates.
  */
 const PATIENCE = 10_000
