@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { StreamScope } from '../../client/contract/scope.js'
+import { platformTiming } from '../../core/clock.js'
 import { FeedHistory } from '../../plugins/continuity/feed-history.js'
 import { SeenFeeds, type SeenTimes } from '../../report/seen-times.js'
 
@@ -13,7 +14,8 @@ function feedAt(present: number, window = 512, cursors: ReadonlyMap<string, numb
   const clock = { present }
   const feeds = new SeenFeeds(cursors)
   feeds.window = window
-  const scope = { client: { now: () => clock.present * 1000 } } as StreamScope
+  const client = { now: () => clock.present * 1000, timing: platformTiming }
+  const scope = { client } as unknown as StreamScope
   let feed: FeedHistory | undefined
   feeds.advance = seen => {
     feed ??= new FeedHistory(seen, scope)
