@@ -1,4 +1,5 @@
 // The store of Kafka against a real broker, read by a consumer that is not ours.
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
@@ -297,6 +298,43 @@ describe('a failure', () => {
     // The restart took longer than the patience of the library, on a machine that is busy.
     expect(new Set(messages.map(({ headers }) => headers['sluice-id'])).size).toBe(6000)
     expect(messages.length - 6000).toBeLessThanOrEqual(100 * failures)
+  })
+
+  test('that loses an answer makes no duplicates', async () => {
+    const { server } = world
+    const topic = world.topic()
+    await world.open({ brokers: server.plain, topic, create: true })
+    let lost = 0
+    const proxy = createServer(client => {
+      const upstream = connect(server.lossy, '127.0.0.1')
+      let isProduce = false
+      client.on('data', data => {
+        // After its length a request has its kind, and 0 is Produce. One is on its way at a time.
+        isProduce ||= data.length > 6 && data.readInt16BE(4) === 0
+        upstream.write(data)
+      })
+      upstream.on('data', data => {
+        if (!isProduce || lost === 3) {
+          isProduce = false
+          client.write(data)
+        } else {
+          lost++
+          client.destroy()
+        }
+      })
+      client.on('error', () => undefined).on('close', () => upstream.destroy())
+      upstream.on('error', () => undefined).on('close', () => client.destroy())
+    }).listen(server.proxy, '127.0.0.1')
+    try {
+      const store = await world.open({ brokers: `127.0.0.1:${server.proxy}`, topic })
+      const reports = makeReports(30, 3)
+      await store.write(batchOf({ reports }))
+      expect(lost).toBe(3)
+      expectOnce(await consume(server, topic), reports)
+      await store.close()
+    } finally {
+      proxy.close()
+    }
   })
 
   test('of a broker that stands still ends after the time limit', async () => {

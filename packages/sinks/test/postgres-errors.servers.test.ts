@@ -1,6 +1,6 @@
 // The store of Postgres against a server that refuses, fails, hangs or has other tables.
 import { chownSync, copyFileSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
@@ -383,40 +383,62 @@ describe('a failure that passes', () => {
     },
   )
 
-  test('an answer that was lost: the batch is stored once', async () => {
-    const { database } = await openStore()
-    let isArmed = false
-    // A proxy that loses the answer to COMMIT, and the connection with it.
-    const port = await listen(client => {
-      const { port } = world.server
-      const upstream = new (client.constructor as typeof Socket)()
-      upstream.on('error', () => client.destroy()).connect(port, '127.0.0.1')
-      client.on('close', () => setTimeout(() => upstream.destroy(), 100))
-      let isLost = false
+  /**
+   * A proxy to the server. Once it is told to, it loses the answer to a COMMIT and the connection
+   * with it, or it falls silent before a COMMIT and keeps its side of the connection open.
+   */
+  async function startProxy(): Promise<{ port: number; loses?: 'answer' | 'commit' }> {
+    const proxy: { port: number; loses?: 'answer' | 'commit' } = { port: 0 }
+    proxy.port = await listen(client => {
+      let lost: typeof proxy.loses
+      const upstream = connect(world.server.port, '127.0.0.1')
+      closing.push(() => upstream.destroy())
+      upstream.on('error', () => client.destroy())
+      client.on('close', () => {
+        if (lost !== 'commit') setTimeout(() => upstream.destroy(), 100)
+      })
       client.on('data', data => {
-        isLost ||= isArmed && data.includes('COMMIT')
-        upstream.write(data)
+        if (data.includes('COMMIT')) lost ??= proxy.loses
+        if (lost !== 'commit') upstream.write(data)
       })
       upstream.on('data', data => {
-        if (!isLost) client.write(data)
-        else client.destroy()
+        if (lost === 'answer') client.destroy()
+        else client.write(data)
       })
     })
-    const url = at(database.url, { port: String(port) })
-    const store = await database.open(postgres(url))
-    const reports = makeReports(20, 5, TIME + 1000)
-    const candles = [makeCandle()]
-    const batch = batchOf({ reports, candles, position: positionOf(reports) })
-    await store.write(batchOf({ reports: [makeReport()], candles }))
-    isArmed = true
-    expectRetryable(await failureOf(store.write(batch)), /terminated unexpectedly/)
-    expect(await database.count('reports_v3')).toBe(21)
-    isArmed = false
-    await store.write(batch)
-    expect(await database.count('reports_v3')).toBe(21)
-    expect(await database.count('candles')).toBe(1)
-    expect(await store.position?.()).toEqual(positionOf(reports))
-  })
+    return proxy
+  }
+
+  test.each(['answer', 'commit'] as const)(
+    'a lost %s: the batch that is repeated is stored once',
+    async loses => {
+      const database = await world.create()
+      const proxy = await startProxy()
+      const url = at(database.url, { port: String(proxy.port) })
+      const store = await database.open(postgres(url, { timeout: 500 }))
+      const reports = makeReports(20, 5, TIME + 1000)
+      const candles = [makeCandle()]
+      const batch = batchOf({ reports, candles, position: positionOf(reports) })
+      await store.write(batchOf({ reports: [makeReport()], candles }))
+      proxy.loses = loses
+      const lost = await failureOf(store.write(batch))
+      expectRetryable(lost, loses === 'answer' ? /terminated unexpectedly/ : /has not answered/)
+      expect(await database.count('reports_v3')).toBe(loses === 'answer' ? 21 : 1)
+      delete proxy.loses
+      // The rows of the lost transaction are locked until the server gives it up, too.
+      for (let left = 3; ; left--) {
+        try {
+          await store.write(batch)
+          break
+        } catch (error) {
+          if (left === 0) throw error
+        }
+      }
+      expect(await database.count('reports_v3')).toBe(21)
+      expect(await database.count('candles')).toBe(1)
+      expect(await store.position?.()).toEqual(positionOf(reports))
+    },
+  )
 })
 
 describe('connections', () => {

@@ -6,6 +6,10 @@ export interface KafkaServer {
   readonly tls: string
   /** The listener with SASL PLAIN. */
   readonly sasl: string
+  /** The port of a listener that tells clients to connect to the port `proxy`. */
+  readonly lossy: number
+  /** A free port, on which a test serves a proxy to `lossy`. */
+  readonly proxy: number
   /** The passwords of the users `admin`, who may do all, and `reader`, who may do nothing. */
   readonly passwords: { readonly admin: string; readonly reader: string }
   /** The certificate of the listener with TLS. */

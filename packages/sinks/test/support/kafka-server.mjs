@@ -53,15 +53,15 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
 `
 
-function serverProperties(folder, { plain, tls, sasl, controller }) {
+function serverProperties(folder, { plain, tls, sasl, lossy, proxy, controller }) {
   const users = Object.entries(passwords).map(([user, password]) => `user_${user}="${password}"`)
   return `
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controller}
-listeners=PLAIN://127.0.0.1:${plain},TLS://127.0.0.1:${tls},SASL://127.0.0.1:${sasl},CONTROLLER://127.0.0.1:${controller}
-advertised.listeners=PLAIN://127.0.0.1:${plain},TLS://127.0.0.1:${tls},SASL://127.0.0.1:${sasl}
-listener.security.protocol.map=PLAIN:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAIN://127.0.0.1:${plain},TLS://127.0.0.1:${tls},SASL://127.0.0.1:${sasl},LOSSY://127.0.0.1:${lossy},CONTROLLER://127.0.0.1:${controller}
+advertised.listeners=PLAIN://127.0.0.1:${plain},TLS://127.0.0.1:${tls},SASL://127.0.0.1:${sasl},LOSSY://127.0.0.1:${proxy}
+listener.security.protocol.map=PLAIN:PLAINTEXT,TLS:SSL,SASL:SASL_PLAINTEXT,LOSSY:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAIN
 log.dirs=${folder}/logs
@@ -99,9 +99,9 @@ function makeCertificate(folder) {
 export async function startKafka(libraries = findKafka()) {
   if (libraries === undefined) throw new Error(noKafka)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-kafka-'))
-  const [plain, tls, sasl, controller] = await freePorts(4)
+  const [plain, tls, sasl, lossy, proxy, controller] = await freePorts(6)
   const settings = join(folder, 'server.properties')
-  writeFileSync(settings, serverProperties(folder, { plain, tls, sasl, controller }))
+  writeFileSync(settings, serverProperties(folder, { plain, tls, sasl, lossy, proxy, controller }))
   writeFileSync(join(folder, 'log4j.properties'), log4j)
   makeCertificate(folder)
   const java = (heap, ...args) => [
@@ -144,6 +144,9 @@ export async function startKafka(libraries = findKafka()) {
     plain: `127.0.0.1:${plain}`,
     tls: `127.0.0.1:${tls}`,
     sasl: `127.0.0.1:${sasl}`,
+    /** The listener `lossy` tells clients to connect to the port `proxy`, which a test serves. */
+    lossy,
+    proxy,
     passwords,
     /** The certificate of the listener with TLS. */
     certificate: readFileSync(join(folder, 'certificate.pem'), 'utf8'),

@@ -11,6 +11,7 @@ import {
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   endProcess,
   freePorts,
@@ -101,6 +102,21 @@ export async function startPostgres(programs = findPostgres()) {
   let server
 
   async function start() {
+    const end = Date.now() + 10_000
+    for (;;) {
+      try {
+        return await startOnce()
+      } catch (error) {
+        // After SIGKILL the server's other processes live on for a moment.
+        const isEarly = /shared memory block|lock file|Address already in use/.test(error.message)
+        if (!isEarly || Date.now() > end) throw error
+        await sleep(100)
+      }
+    }
+  }
+
+  async function startOnce() {
+    output = ''
     server = spawn(join(programs, 'postgres'), ['-D', data], {
       ...user,
       cwd: folder,
