@@ -105,10 +105,18 @@ export async function readRecorded(
   io: IO,
   add: (report: CompleteReport) => void,
 ): Promise<void> {
+  for await (const report of recordedReports(files, io)) add(report)
+}
+
+/** The reports of recorded files, one file after the other. */
+export async function* recordedReports(
+  files: readonly string[],
+  io: IO,
+): AsyncGenerator<CompleteReport> {
   for (const file of files)
     for await (const report of readReports(file, io, { mayBeEmpty: true, isRead: true })) {
       if (io.signal.aborted) return
-      add(complete(report))
+      yield complete(report)
     }
 }
 

@@ -1,4 +1,5 @@
 import { Access } from './access.js'
+import type { Archive } from './archive.js'
 import { Catalogue } from './catalogue.js'
 import { Faults } from './faults.js'
 import type { Feed } from './feeds.js'
@@ -24,13 +25,14 @@ export class EngineContext {
   /** The ids of the origins that answers list in `x-cll-available-origins`. */
   readonly listedOrigins: Set<string>
 
-  constructor(settings: Settings, feeds: Map<string, Feed>, curve: Curve) {
+  /** REST also answers with the reports of an archive. */
+  constructor(settings: Settings, feeds: Map<string, Feed>, curve: Curve, archive?: Archive) {
     const { seed, nodes, f, originIDs } = settings
     this.settings = settings
     this.feeds = feeds
     this.access = new Access(feeds, settings)
     this.catalogue = new Catalogue(feeds, settings.clock.now)
-    this.ledger = new Ledger(settings)
+    this.ledger = new Ledger(settings, archive)
     this.faults = new Faults(settings.clock)
     this.curve = curve
     this.#forgers = new Network(curve, seed, nodes, f, FORGERS)

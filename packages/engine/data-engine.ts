@@ -1,5 +1,6 @@
 import { checkNumber } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
+import type { Archive } from './archive.js'
 import type { EngineCatalogue } from './catalogue.js'
 import type { SignedReport } from './chain.js'
 import { EngineContext } from './context.js'
@@ -155,14 +156,19 @@ export interface OpenEngine {
   readonly written: () => Promise<void>
 }
 
-/** Starts an engine with these settings. Its feeds are those of the recording, if there is one. */
+/**
+ * Starts an engine with these settings. Its feeds are those of the recording or the archive, if
+ * there is one.
+ */
 export async function openEngine(
   settings: Settings,
   recording: readonly SignedReport[] | undefined,
+  archive?: Archive,
 ): Promise<OpenEngine> {
   const { port, host, originIDs, clock } = settings
-  const feeds = checkFeeds(settings.feeds, recording, settings.intervalMs)
-  const context = new EngineContext(settings, feeds, await loadCurve())
+  const recorded = archive?.feeds ?? recording?.map(({ feedID }) => feedID)
+  const feeds = checkFeeds(settings.feeds, recorded, settings.intervalMs)
+  const context = new EngineContext(settings, feeds, await loadCurve(), archive)
   const { access, catalogue, faults, ledger, log } = context
   const isSingle = originIDs.length === 1
   const origins = originIDs.map(id =>

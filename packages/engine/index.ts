@@ -1,4 +1,5 @@
 export type { Clock } from 'sluice/core'
+export type { ReplayedReport } from './archive.js'
 export type { CatalogueEntry, EngineCatalogue } from './catalogue.js'
 export type { CatalogueSpec, CatalogueTime } from './catalogue-spec.js'
 export {
@@ -39,7 +40,7 @@ export type { Forgery, RotateOptions, SignerSet } from './network.js'
 export { type DataEngineOptions, localCredentials } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
-export type { RecordedReport } from './replay.js'
+export type { OnDamage, RecordedReport, RecordingSource } from './replay.js'
 export {
   type Incident,
   type OriginScript,

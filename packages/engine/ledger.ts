@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Archive } from './archive.js'
 import type { SignedReport } from './chain.js'
 import type { Settings } from './options.js'
 
@@ -56,6 +57,7 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
 export class Ledger {
   readonly #retain: number
   readonly #now: () => number
+  readonly #archive: Archive | undefined
   readonly #byFeed = new Map<string, FeedReports>()
   readonly #all = new Set<PublishedReport>()
   readonly #deliveries = new WeakMap<PublishedReport, Delivery[]>()
@@ -64,22 +66,27 @@ export class Ledger {
 
   /**
    * Retains the latest `retain` reports of each feed. A report that is stored only later than the
-   * clock's time is not found yet.
+   * clock's time is not found yet. The reports of an archive are found at their times, whether they
+   * are retained or not.
    */
-  constructor({ retain, clock }: Pick<Settings, 'retain' | 'clock'>) {
+  constructor({ retain, clock }: Pick<Settings, 'retain' | 'clock'>, archive?: Archive) {
     this.#retain = retain
     this.#now = clock.now
+    this.#archive = archive
   }
 
-  add(report: PublishedReport): void {
+  /** Adds a report. One of the archive is found there already. */
+  add(report: PublishedReport, isArchived = false): void {
     const { published, stored } = this.#reportsOf(report.feedID)
     this.#all.add(report)
     published.push(report)
-    if (report.stored) stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
+    if (report.stored && !isArchived)
+      stored.splice(firstFrom(stored, report.observationsTimestamp + 1), 0, report)
     if (published.length <= this.#retain) return
     const oldest = published.shift() as PublishedReport
     this.#all.delete(oldest)
-    if (oldest.stored) stored.splice(stored.indexOf(oldest), 1)
+    const at = stored.indexOf(oldest)
+    if (at >= 0) stored.splice(at, 1)
   }
 
   /** All retained reports, in the order of publication. */
@@ -89,7 +96,10 @@ export class Ledger {
 
   /** The feed's stored report with the latest observations. */
   latest(feedID: string): PublishedReport | undefined {
-    return this.#reportsOf(feedID).stored.findLast(this.#isThere)
+    const own = this.#reportsOf(feedID).stored.findLast(this.#isThere)
+    const archived = this.#archive?.latest(feedID, this.#now())
+    const isOwn = (own?.observationsTimestamp ?? -1) >= (archived?.observationsTimestamp ?? 0)
+    return isOwn ? own : archived
   }
 
   /** The stored report that was valid at a time in the feed's unit. */
@@ -115,7 +125,11 @@ export class Ledger {
       if (report.observationsTimestamp > end) break
       if (this.#isThere(report)) found.push(report)
     }
-    return found
+    const archived = this.#archive?.page(feedID, start, limit, end, this.#now()) ?? []
+    if (archived.length === 0) return found
+    const all = [...archived, ...found]
+    all.sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
+    return all.slice(0, limit)
   }
 
   addDelivery(report: PublishedReport, delivery: Delivery): void {

@@ -14,7 +14,6 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import type { SignedReport } from './chain.js'
 import { EngineClock } from './clock.js'
 import { checkFeed, defaultFeeds, type Feed, type FeedSpec, readFeedID } from './feeds.js'
 import { host as loopback } from './listener.js'
@@ -221,15 +220,15 @@ export function checkEngineOptions(given: DataEngineOptions | undefined): Settin
  */
 export function checkFeeds(
   given: readonly (string | FeedSpec)[] | undefined,
-  recording: readonly SignedReport[] | undefined,
+  recorded: readonly string[] | undefined,
   intervalMs: number,
 ): Map<string, Feed> {
   const feeds = new Map<string, Feed>()
-  for (const { feedID } of recording ?? []) {
+  for (const feedID of recorded ?? []) {
     const { version, resolution = 's' } = readFeedID(feedID)
     feeds.set(feedID, { feedID, version, resolution, intervalMs: 0, entitled: true, start: {} })
   }
-  if (recording !== undefined) return feeds
+  if (recorded !== undefined) return feeds
   for (const spec of given ?? defaultFeeds) {
     const feed = checkFeed(spec, intervalMs)
     if (feeds.has(feed.feedID)) throw new ValidationError(`feeds: ${feed.feedID} is given twice`)

@@ -178,13 +178,10 @@ export class Publisher {
     return report
   }
 
-  /**
-   * Publishes a report of a recording. `streamed` is false if the stream of that day has missed it.
-   */
-  publishRecorded(recorded: SignedReport, publishedAt: number, streamed: boolean): PublishedReport {
-    const report = this.#add(recorded, publishedAt, { ...usual, streamed })
-    if (streamed) this.#stream(report)
-    return report
+  /** Publishes a report of the archive, unless the stream of that day has missed it. */
+  publishRecorded(report: PublishedReport): void {
+    this.#context.ledger.add(report, true)
+    if (report.streamed) this.#stream(report)
   }
 
   #replay(): number {

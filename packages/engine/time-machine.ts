@@ -1,4 +1,5 @@
 import {
+  type Checked,
   type Clock,
   checkBoolean,
   checkFunction,
@@ -13,16 +14,15 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import { asyncDispose, inMilliseconds, pickOptions } from 'sluice/internal'
+import { asyncDispose, pickOptions } from 'sluice/internal'
+import { Archive, type ReplayedReport } from './archive.js'
 import type { CatalogueSpec } from './catalogue-spec.js'
-import type { SignedReport } from './chain.js'
 import { nextTurn, ScaledClock } from './clock.js'
 import { type DataEngine, openEngine } from './data-engine.js'
-import type { PublishedReport } from './ledger.js'
 import { checkEngineOptions, type DataEngineOptions } from './options.js'
 import type { EngineOrigin } from './origin.js'
 import type { Publisher } from './publisher.js'
-import { type RecordedReport, readRecording } from './replay.js'
+import { type OnDamage, type RecordingSource, readRecords } from './replay.js'
 
 const incidents = [
   'kill',
@@ -52,7 +52,7 @@ export interface OriginScript {
    * The share of reports that it loses, 0 to 1, or a function that returns true for a report that
    * it loses. @default 0
    */
-  readonly lose?: number | ((report: PublishedReport) => boolean)
+  readonly lose?: number | ((report: ReplayedReport) => boolean)
   /** What happens to it, in the order of time. @default [] */
   readonly incidents?: readonly Incident[]
 }
@@ -96,6 +96,13 @@ export interface ReplayOptions extends ServiceOptions {
   readonly origins?: readonly OriginScript[]
   /** What the catalogue says of feeds, by feed id. @default what a data engine says */
   readonly catalogue?: Readonly<Record<string, CatalogueSpec>>
+  /** How many of the latest reports of each feed `ledger` has. REST has all. @default 1000 */
+  readonly retain?: number
+  /**
+   * Told of each line of a file that can't be read, which is then left out. @default the first such
+   * line is an error
+   */
+  readonly onDamage?: OnDamage
 }
 
 const serviceNames = {
@@ -121,6 +128,8 @@ const schema = {
   streamMissed: withDefault(false, checkBoolean),
   origins: withDefault([{}], checkScripts),
   catalogue: unchecked<Readonly<Record<string, CatalogueSpec>> | undefined>,
+  retain: withDefault(1000, number({ min: 1, whole: true, infinite: true })),
+  onDamage: optional(checkFunction<OnDamage>),
 }
 
 const incidentSchema = {
@@ -145,7 +154,7 @@ function checkScripts(field: string, value: unknown): readonly OriginScript[] {
       script,
       {
         lagMs: withDefault(0, number({ min: 0 })),
-        lose: withDefault<number | ((report: PublishedReport) => boolean)>(0, (name, given) =>
+        lose: withDefault<number | ((report: ReplayedReport) => boolean)>(0, (name, given) =>
           typeof given === 'function'
             ? checkFunction(name, given)
             : checkNumber(name, given, { min: 0, max: 1 }),
@@ -195,7 +204,7 @@ export interface Replay extends Pick<DataEngine, ServiceParts> {
    * Moves a stopped clock to the next report, or over so many of them. Everything that becomes due
    * happens at its own time. Resolves with the reports.
    */
-  step(count?: number): Promise<readonly PublishedReport[]>
+  step(count?: number): Promise<readonly ReplayedReport[]>
   /** Closes the service for good. */
   close(): Promise<void>
   /** The same as `close`. */
@@ -215,14 +224,6 @@ type ServiceParts =
   | 'requests'
   | 'deliveries'
 
-/** A report, and when the service had it. */
-interface Planned {
-  readonly report: SignedReport
-  readonly at: number
-  /** Whether streams get it. */
-  readonly isStreamed: boolean
-}
-
 /**
  * Serves a recording as the service of that day: REST, streams, the catalogue and the original
  * signatures, at any speed and from any time.
@@ -233,32 +234,48 @@ interface Planned {
  * const client = createClient({ endpoint, wsEndpoint, apiKey, userSecret, clock })
  */
 export async function startReplay(
-  recording: readonly RecordedReport[] | string,
+  recording: RecordingSource,
   options: ReplayOptions = {},
 ): Promise<Replay> {
   const settings = readOptions('startReplay', options, schema)
-  const { delayMs, streamMissed, origins } = settings
-  const plan = planOf(await readRecording(recording), delayMs, streamMissed)
-  const [first] = plan
-  if (first === undefined) {
-    const place = typeof recording === 'string' ? recording : 'the recording'
-    throw new ValidationError(`${place} has no reports: there is nothing to replay`)
+  const archive = await Archive.read(readRecords(recording, settings.onDamage), settings)
+  try {
+    return await serve(archive, recording, settings, options)
+  } catch (thrown) {
+    archive.close()
+    throw thrown
   }
-  const clock = new ScaledClock(settings.from ?? first.at - 1, settings.speed, true)
+}
+
+async function serve(
+  archive: Archive,
+  recording: RecordingSource,
+  settings: Checked<typeof schema>,
+  options: ReplayOptions,
+): Promise<Replay> {
+  const { origins, retain } = settings
+  if (archive.length === 0) {
+    const place = typeof recording === 'string' ? recording : 'the recording'
+    throw new ValidationError(
+      `${place} has no reports: there is nothing to replay. Record some by sluice record, or name another file`,
+    )
+  }
+  const clock = new ScaledClock(settings.from ?? archive.begin - 1, settings.speed, true)
   const service = pickOptions(options, serviceNames) as ServiceOptions
   const checked = checkEngineOptions({
     ...service,
-    ...{ clock, intervalMs: 0, history: 0, origins: origins.length },
+    ...{ clock, retain, intervalMs: 0, history: 0, origins: origins.length },
   })
   const { engine, publisher, written } = await openEngine(
     { ...checked, isReplay: true },
-    plan.map(({ report }) => report),
+    undefined,
+    archive,
   )
   clock.settle = async () => {
     await written()
     for (let turn = 0; turn < TURNS; turn++) await nextTurn()
   }
-  const replay = new RunningReplay(clock, engine, publisher, plan)
+  const replay = new RunningReplay(clock, engine, publisher, archive)
   for (const [feedID, spec] of Object.entries(settings.catalogue ?? {}))
     engine.catalogue.set(feedID, spec)
   for (const [index, script] of origins.entries())
@@ -268,33 +285,12 @@ export async function startReplay(
   return replay.handle()
 }
 
-/** When the service had each report, in the order of time. */
-function planOf(
-  recorded: readonly (SignedReport & Pick<RecordedReport, 'source' | 'receivedAt'>)[],
-  delayMs: number,
-  streamMissed: boolean,
-): readonly Planned[] {
-  const seen = new Set<string>()
-  const plan: Planned[] = []
-  for (const { source, receivedAt, ...report } of recorded) {
-    const key = `${report.feedID} ${report.observationsTimestamp}`
-    // A recording that was continued may have a report twice.
-    if (seen.has(key)) continue
-    seen.add(key)
-    const isMissed = source === 'backfill'
-    const observed = inMilliseconds(report.feedID, report.observationsTimestamp)
-    // A missed report was stored on time, and received when it was fetched.
-    const at = isMissed ? observed + delayMs : (receivedAt ?? observed + delayMs)
-    plan.push({ report, at, isStreamed: !isMissed || streamMissed })
-  }
-  return plan.sort((one, other) => one.at - other.at)
-}
-
 /** Applies a script to an origin. */
 function play(script: OriginScript, origin: EngineOrigin, clock: ScaledClock): void {
   const { lagMs = 0, lose = 0 } = script
   if (lagMs > 0) origin.delay(lagMs)
-  if (lose !== 0) origin.drop(lose)
+  // Every report of a replay is one of its archive.
+  if (lose !== 0) origin.drop(lose as Parameters<EngineOrigin['drop']>[0])
   for (const { at, what, code } of script.incidents ?? []) {
     const happen: Readonly<Record<Incident['what'], () => unknown>> = {
       kill: () => origin.kill(),
@@ -314,32 +310,26 @@ class RunningReplay {
   readonly #clock: ScaledClock
   readonly #engine: DataEngine
   readonly #publisher: Publisher
-  readonly #plan: readonly Planned[]
-  #next = 0
+  readonly #archive: Archive
+  /** The place of the next report in the order of publication. */
+  #next: number
+  /** The reports of the step that is being made. */
+  #stepped: ReplayedReport[] | undefined
   #end: () => void = () => undefined
   readonly #ended: Promise<void> = new Promise(resolve => {
     this.#end = resolve
   })
 
-  constructor(
-    clock: ScaledClock,
-    engine: DataEngine,
-    publisher: Publisher,
-    plan: readonly Planned[],
-  ) {
+  constructor(clock: ScaledClock, engine: DataEngine, publisher: Publisher, archive: Archive) {
     this.#clock = clock
     this.#engine = engine
     this.#publisher = publisher
-    this.#plan = plan
+    this.#archive = archive
+    this.#next = archive.placeAt(clock.Date.now() + 1)
   }
 
-  /** Stores the reports of before the beginning, and schedules the others. */
+  /** Schedules the reports. Those before the beginning are history, which the archive has. */
   begin(): void {
-    const start = this.#clock.Date.now()
-    for (let next = this.#plan[0]; next !== undefined && next.at <= start; ) {
-      this.#publisher.publishRecorded(next.report, next.at, false)
-      next = this.#plan[++this.#next]
-    }
     this.#schedule()
   }
 
@@ -349,7 +339,9 @@ class RunningReplay {
     const engine = this.#engine
     const close = async (): Promise<void> => {
       clock.end()
+      own.#end()
       await engine.close()
+      own.#archive.close()
     }
     return {
       ...pickOptions(engine, {
@@ -370,7 +362,7 @@ class RunningReplay {
         return clock.isPaused
       },
       get left() {
-        return own.#plan.length - own.#next
+        return own.#archive.length - own.#next
       },
       ended: this.#ended,
       now: () => clock.Date.now(),
@@ -383,28 +375,34 @@ class RunningReplay {
     }
   }
 
-  async #step(count: number): Promise<readonly PublishedReport[]> {
+  async #step(count: number): Promise<readonly ReplayedReport[]> {
     if (!this.#clock.isPaused)
       throw new ValidationError('step: the clock must stand still: call pause() first')
-    const last = this.#plan[Math.min(this.#next + count, this.#plan.length) - 1]
-    const before = this.#next
-    if (last === undefined || before === this.#plan.length) return []
-    await this.#clock.moveTo(last.at)
-    return this.#engine.ledger().slice(before, this.#next)
+    const archive = this.#archive
+    if (this.#next === archive.length) return []
+    const last = archive.publishedAt(Math.min(this.#next + count, archive.length) - 1)
+    const reports: ReplayedReport[] = []
+    this.#stepped = reports
+    await this.#clock.moveTo(last)
+    this.#stepped = undefined
+    return reports
   }
 
   #schedule(): void {
-    const next = this.#plan[this.#next]
-    if (next === undefined) this.#end()
-    else this.#clock.setTimeout(() => this.#publish(), next.at - this.#clock.Date.now())
+    if (this.#next === this.#archive.length) this.#end()
+    else {
+      const delay = this.#archive.publishedAt(this.#next) - this.#clock.Date.now()
+      this.#clock.setTimeout(() => this.#publish(), delay)
+    }
   }
 
   /** Publishes the reports that came at one moment. */
   #publish(): void {
     const at = this.#clock.Date.now()
-    for (let next = this.#plan[this.#next]; next !== undefined && next.at <= at; ) {
-      this.#publisher.publishRecorded(next.report, next.at, next.isStreamed)
-      next = this.#plan[++this.#next]
+    while (this.#archive.publishedAt(this.#next) <= at) {
+      const report = this.#archive.get(this.#next++)
+      this.#stepped?.push(report)
+      this.#publisher.publishRecorded(report)
     }
     this.#schedule()
   }

@@ -1,9 +1,9 @@
 import { access, readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { DataEngine, OriginScript, Replay } from '@sluice/engine'
+import type { DataEngine, OriginScript, Replay, ReplayOptions } from '@sluice/engine'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { type CompleteReport, readRecorded } from '../gaps.js'
+import { type CompleteReport, readRecorded, recordedReports } from '../gaps.js'
 import { findLocalFeeds } from '../input/feeds.js'
 import { fileError, parseJSON, readFile as readWholeFile } from '../input/files.js'
 import { type IO, print, stopped, tell, warn } from '../io.js'
@@ -134,15 +134,14 @@ export const addReplayCommand: AddCommand = defineCommand({
   async run({ speed, wait: waits, exit, asService, envOut, ...given }, io, { files }) {
     const { signal } = io
     const { from, paused, script, ...others } = given
+    if (asService) {
+      await serveDay(files, { ...others, speed, from, paused, script, exit, envOut }, io)
+      return
+    }
     const reports: CompleteReport[] = []
     await readRecorded(files, io, report => reports.push(report))
     if (signal.aborted) return
-    if (reports.length === 0)
-      throw new ValidationError(`${files.join(', ')}: no report in there, so nothing to publish`)
-    if (asService) {
-      await serveDay(reports, { ...others, speed, from, paused, script, exit, envOut }, io)
-      return
-    }
+    if (reports.length === 0) throw nothingIn(files)
     const { startDataEngine } = await import('@sluice/engine')
     await using engine = await startDataEngine({
       ...others,
@@ -180,20 +179,38 @@ interface DayOptions {
 /** The speed of `max`: an hour in less than a second. */
 const MAX_SPEED = 10_000
 
-/** Serves reports as the service of their day. */
+function nothingIn(files: readonly string[]): ValidationError {
+  return new ValidationError(`${files.join(', ')}: no report in there, so nothing to publish`)
+}
+
+/** Serves recorded files as the service of their day. */
 async function serveDay(
-  reports: readonly CompleteReport[],
+  files: readonly string[],
   { speed, origins, from, paused = false, script, exit, envOut, ...others }: DayOptions,
   io: IO,
 ): Promise<void> {
   const { startReplay } = await import('@sluice/engine')
   const scripts = script === undefined ? undefined : readScript(script)
-  await using replay = await startReplay(reports, {
+  async function* read(): AsyncGenerator<CompleteReport> {
+    let isEmpty = true
+    for await (const report of recordedReports(files, io)) {
+      isEmpty = false
+      yield report
+    }
+    if (isEmpty) throw nothingIn(files)
+  }
+  const options: ReplayOptions = {
     ...others,
     ...{ speed: Math.min(speed, MAX_SPEED), paused, keepAlive: true },
     ...given({ from }),
     origins: scripts ?? Array.from({ length: origins }, () => ({})),
+  }
+  await using replay = await startReplay(read(), options).catch((thrown: unknown) => {
+    // The user has stopped the command while it read the files.
+    if (!io.signal.aborted) throw thrown
+    return undefined
   })
+  if (replay === undefined || io.signal.aborted) return
   await describeEngine(replay, io, envOut)
   const total = replay.left
   tell(io, `the clock begins at ${utc(replay.now())}, ${count(total, 'report')} to come`)

@@ -128,11 +128,11 @@ test('a recording is read from an NDJSON file, and a bad line is named', async (
     )
     await writeFile(file, `${lines[0]}\n{"feedID":\n`)
     await expect(startDataEngine({ replay: file })).rejects.toThrow(
-      /^replay: line 2 of .* isn't JSON$/,
+      /^replay: line 2 of .* isn't JSON\. Correct or remove the line/,
     )
     await writeFile(file, `${lines[0]}\n\n{"feedID":"0x"}\n`)
     await expect(startDataEngine({ replay: file })).rejects.toThrow(
-      /^replay: line 3 of .*: feedID is 0x and 64 hex digits$/,
+      /^replay: line 3 of .*: feedID is 0x and 64 hex digits\. Correct/,
     )
     await expect(startDataEngine({ replay: join(folder, 'none') })).rejects.toMatchObject({
       code: 'ENOENT',

@@ -1,18 +1,22 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { createClient as createOfficialClient } from '@chainlink/data-streams-sdk'
 import { afterEach, expect, test } from '@jest/globals'
 import { type Client, createClient, type StreamOptions } from 'sluice'
+import { Archive } from '../archive.js'
 import {
   type DataEngine,
   type RecordedReport,
+  type RecordingSource,
   type Replay,
   type ReplayOptions,
   type SignerSet,
   startDataEngine,
   startReplay,
 } from '../index.js'
+import { readRecords } from '../replay.js'
 import { sleep, until } from './support/signed.js'
 
 const eth = `0x0003${'e7'.repeat(30)}`
@@ -55,10 +59,7 @@ async function record(seconds = 60): Promise<Recorded> {
   return { reports, signers }
 }
 
-async function replayOf(
-  reports: readonly RecordedReport[] | string,
-  options: ReplayOptions = {},
-): Promise<Replay> {
+async function replayOf(reports: RecordingSource, options: ReplayOptions = {}): Promise<Replay> {
   const replay = await startReplay(reports, options)
   closers.push(() => replay.close())
   return replay
@@ -210,9 +211,89 @@ test('a recording without reports, or with a wrong line, is an error that names 
   const file = join(folder, 'cut.ndjson')
   const lines = reports.map(each => JSON.stringify(each))
   await writeFile(file, `${lines.join('\n')}\n${lines[0]?.slice(0, 200)}`)
-  await expect(startReplay(file)).rejects.toThrow(`replay: line 5 of ${file} isn't JSON`)
+  await expect(startReplay(file)).rejects.toThrow(
+    `replay: line 5 of ${file} is cut in the middle, as after the recorder was killed`,
+  )
   await writeFile(file, '')
   await expect(startReplay(file)).rejects.toThrow(`${file} has no reports`)
+})
+
+test('reads what sluice record writes: compressed files, one after the other, and a report only once', async () => {
+  const { reports } = await record(20)
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-replay-'))
+  closers.push(() => rm(folder, { recursive: true }))
+  const text = (from: number, to?: number): string =>
+    reports
+      .slice(from, to)
+      .map(each => `${JSON.stringify(each)}\n`)
+      .join('')
+  const files = ['one.ndjson.gz', 'two.ndjson.gz', 'three.ndjson'].map(each => join(folder, each))
+  const [one, two, three] = files as [string, string, string]
+  // A recording is compressed part by part.
+  await writeFile(one, Buffer.concat([gzipSync(text(0, 5)), gzipSync(text(5, 10))]))
+  await writeFile(two, gzipSync(text(8, 30)))
+  await writeFile(three, text(30))
+  const replay = await replayOf(files, { paused: true, from: (noon + 60) * 1000 })
+  expect(replay.left).toBe(0)
+  const { client } = clientOf(replay)
+  const page = await client.getReportsPage(eth, noon, 100)
+  expect(page.map(each => each.fullReport)).toEqual(
+    reports.filter(each => each.feedID === eth).map(each => each.fullReport),
+  )
+})
+
+test('a damaged recording loses nothing but its damaged lines, each of which is told', async () => {
+  const { reports } = await record(10)
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-replay-'))
+  closers.push(() => rm(folder, { recursive: true }))
+  const lines = reports.map(each => JSON.stringify(each))
+  const wrong = join(folder, 'wrong.ndjson')
+  const cut = join(folder, 'cut.ndjson.gz')
+  const damaged = ['{"feedID":', ...lines.slice(0, 9), '', 'null', lines[9]?.slice(0, 300)]
+  await writeFile(wrong, damaged.join('\n'))
+  const packed = gzipSync(lines.slice(9).join('\n'))
+  await writeFile(cut, packed.subarray(0, packed.length - 9))
+  const told: string[] = []
+  const replay = await replayOf([wrong, cut], { paused: true, onDamage: each => told.push(each) })
+  expect(told).toEqual([
+    `replay: line 1 of ${wrong} isn't JSON`,
+    `replay: line 12 of ${wrong}: feedID is 0x and 64 hex digits`,
+    expect.stringContaining(`replay: line 13 of ${wrong} is cut in the middle`),
+    expect.stringContaining(`replay: ${cut} ends in the middle of its compressed data`),
+  ])
+  // The end of the compressed data is missing, and no report.
+  expect(replay.left).toBe(reports.length)
+  await expect(startReplay(cut)).rejects.toThrow('ends in the middle of its compressed data')
+  await expect(startReplay(wrong)).rejects.toThrow(/line 1 of .* isn't JSON\. Correct or remove/)
+})
+
+test('an archive of more than a mebibyte is in a file, and is read as it was written', async () => {
+  const { reports } = await record(2)
+  const [sample] = reports as [RecordedReport]
+  async function* many() {
+    for (let at = 0; at < 3000; at++) {
+      const time = noon + at
+      // Each report differs, and some are no lower-case hexadecimal.
+      const digits = at.toString(16).padStart(8, '0')
+      const fullReport = `${sample.fullReport.slice(0, -8)}${at % 3 === 0 ? digits.toUpperCase() : digits}`
+      yield { feedID: eth, fullReport, validFromTimestamp: time, observationsTimestamp: time }
+    }
+  }
+  const archive = await Archive.read(readRecords(many()), { streamMissed: false, delayMs: 500 })
+  closers.push(async () => archive.close())
+  const expected: string[] = []
+  for await (const { fullReport } of many()) expected.push(fullReport)
+  const found: string[] = []
+  const end = Number.POSITIVE_INFINITY
+  for (let from = noon; from < noon + 3000; from += 1000)
+    for (const each of archive.page(eth, from, 1000, end, end)) found.push(each.fullReport)
+  expect(found).toEqual(expected)
+  expect(archive.latest(eth, (noon + 7) * 1000 + 499)?.observationsTimestamp).toBe(noon + 6)
+  expect([archive.length, archive.begin, archive.end - archive.begin]).toEqual([
+    3000,
+    noon * 1000 + 500,
+    2_999_000,
+  ])
 })
 
 test.each<[object, RegExp]>([
