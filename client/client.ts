@@ -1,5 +1,5 @@
 import { asyncDispose } from '../core/async.js'
-import { type Clock, platformTiming, timingOf } from '../core/clock.js'
+import { type Clock, held, platformTiming, timingOf } from '../core/clock.js'
 import { composeCall } from '../core/compose.js'
 import { DataStreamsError, pluginError, ValidationError } from '../core/errors.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
@@ -92,6 +92,7 @@ function checkClock(field: string, value: unknown): Clock {
   for (const name of ['setTimeout', 'clearTimeout'] as const)
     checkFunction(`${field}.${name}`, clock?.[name])
   checkFunction(`${field}.Date.now`, clock?.Date?.now)
+  if (clock?.hold !== undefined) checkFunction(`${field}.hold`, clock.hold)
   return value as Clock
 }
 
@@ -147,6 +148,8 @@ export function createClient<const Given extends Plugins>(
   if (clock !== undefined && options.now !== undefined)
     throw new ValidationError('now must not be given with clock, which tells the time')
   const now = options.now ?? (() => Date.now())
+  /** The wall clock by which answers of the service are read. */
+  const wall = clock === undefined ? now : () => clock.Date.now()
   const timing = clock === undefined ? platformTiming : timingOf(clock)
   const { plugins, stack } = createStack(options.plugins, `${endpoint} · ${wsEndpoint}`)
   const { log, listen } = createLog()
@@ -172,7 +175,7 @@ export function createClient<const Given extends Plugins>(
     if (call.kind === 'stream') return openStream(call)
     if (send === undefined) {
       const { createSend } = await loadRequests()
-      send ??= createSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now, present })
+      send ??= createSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now: wall, present })
     }
     return send(call)
   }
@@ -198,7 +201,10 @@ export function createClient<const Given extends Plugins>(
     find: services.find,
   })
   const { find } = services
-  const context = { endpoint, handler, plugins, table, log, life, timeout, now, find, clientOf }
+  const context = {
+    ...{ endpoint, handler, plugins, table, log, life, timeout, find, clientOf, clock },
+    now: wall,
+  }
   const requests = requestsOf(context)
   const time = createTimeRequest(requests.request, endpoint, life)
 
@@ -226,6 +232,7 @@ export function createClient<const Given extends Plugins>(
         clientOf,
         present,
         timing,
+        clock,
         find,
         totals,
         options: streamOptions,
@@ -249,7 +256,7 @@ export function createClient<const Given extends Plugins>(
       iterateHistory(requests.getReportsPage, feedID, historyOptions),
     async getReportAt(feedID, at, momentOptions) {
       const { getReportAt } = loaded(await import('./request/report-at.js'))
-      return getReportAt(requests, present.now, life, feedID, at, momentOptions)
+      return getReportAt(requests, { now: present.now, timing }, life, feedID, at, momentOptions)
     },
     getReportsBetween: (feedID, from, to, betweenOptions) =>
       new ReportsBetween(requests.getReportsPage, present.now, feedID, from, to, betweenOptions),
@@ -304,17 +311,20 @@ const requestMethods = [
 type RequestMethods<Data> = Pick<Requests<Data>, (typeof requestMethods)[number]>
 
 /** Makes the methods of `Requests`. Their first call loads the code. */
-function requestsOf<Data>(context: RequestsContext<Data>, parent?: Parent): RequestMethods<Data> {
+function requestsOf<Data>(
+  context: RequestsContext<Data> & { readonly clock: Clock | undefined },
+  parent?: Parent,
+): RequestMethods<Data> {
   let made: Requests<Data> | undefined
-  const methods = requestMethods.map(name => [
-    name,
-    async (...given: readonly never[]) => {
+  const methods = requestMethods.map(name => {
+    async function request(...given: readonly never[]): Promise<unknown> {
       const { Requests } = requestsModule ?? (await loadRequests())
       made ??= new Requests(context, parent)
       const method: (...given: never[]) => unknown = made[name]
       return method.apply(made, [...given])
-    },
-  ])
+    }
+    return [name, (...given: readonly never[]) => held(context.clock, () => request(...given))]
+  })
   return Object.fromEntries(methods) as RequestMethods<Data>
 }
 

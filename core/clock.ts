@@ -12,6 +12,24 @@ export interface Clock {
   setTimeout(run: () => void, ms: number): unknown
   /** Cancels a timer. */
   clearTimeout(timer: unknown): void
+  /**
+   * A client calls it when it begins to wait for the service, or for a stage of its stack, and calls
+   * the returned function when the wait is over. A clock that is faster than real time can be slower
+   * meanwhile, so that a wait is as long for the client as it really is. @default the clock goes on
+   */
+  hold?(): () => void
+}
+
+/** Does work, and holds a clock until the work has settled. */
+export function held<Result>(
+  clock: Clock | undefined,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (clock?.hold === undefined) return work()
+  const release = clock.hold()
+  const done = work()
+  done.then(release, release)
+  return done
 }
 
 /** Time as the parts of a program see it: one clock that never steps, and calls later. */

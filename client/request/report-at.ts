@@ -1,4 +1,5 @@
-import { sleep } from '../../core/async.js'
+import { onAbort } from '../../core/async.js'
+import type { Timing } from '../../core/clock.js'
 import { DataStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 import {
@@ -103,10 +104,31 @@ const POLL_LAST = 5000
 /** A report arrives one to two seconds after its time, so the first request waits as long. */
 const ARRIVES_AFTER = 1000
 
+/** The present, and the timers that go by it. */
+interface ReportTime {
+  readonly now: () => number
+  readonly timing: Timing
+}
+
+/** Waits for `ms` milliseconds of a clock. Rejects with the signal's reason if it aborts first. */
+function sleep(ms: number, timing: Timing, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const cancel = timing.after(ms, () => {
+      forget()
+      resolve()
+    })
+    const forget = onAbort(signal, () => {
+      cancel()
+      reject(signal.reason)
+    })
+  })
+}
+
 /** Fetches the report whose window holds the time. */
 export async function getReportAt<Data>(
   rest: Pick<Rest<Data>, 'getReportsPage'>,
-  now: () => number,
+  { now, timing }: ReportTime,
   client: Lifetime,
   id: string,
   time: number,
@@ -121,15 +143,15 @@ export async function getReportAt<Data>(
       `time must not be in the future without the option wait: ${time} is ${Math.round((end - now()) / 1000)} s ahead`,
     )
   const life = createLifetime(client, signal)
-  const until = performance.now() + (typeof wait === 'number' ? wait : 0)
+  const until = timing.monotonic() + (typeof wait === 'number' ? wait : 0)
   const isOver = (pause: number): boolean =>
-    wait === false || (typeof wait === 'number' && performance.now() + pause > until)
+    wait === false || (typeof wait === 'number' && timing.monotonic() + pause > until)
   try {
     for (let pause = POLL_FIRST; ; pause = Math.min(2 * pause, POLL_LAST)) {
       const early = wait === false ? 0 : end + ARRIVES_AFTER - now()
       if (early > 0) {
         if (isOver(early)) throw new NoReportError('not-yet', feedID, time, undefined)
-        await sleep(Math.min(early, MAX_TIMER), life.signal)
+        await sleep(Math.min(early, MAX_TIMER), timing, life.signal)
         continue
       }
       const page = await rest.getReportsPage(feedID, time, LOOK_AT, { signal: life.signal })
@@ -142,7 +164,7 @@ export async function getReportAt<Data>(
         if (now() - holeEnd >= storedWithin) throw new NoReportError('missing', feedID, time, after)
       }
       if (isOver(pause)) throw new NoReportError('not-yet', feedID, time, after)
-      await sleep(pause, life.signal)
+      await sleep(pause, timing, life.signal)
     }
   } catch (error) {
     throw life.isOver ? life.reason : error

@@ -1,5 +1,5 @@
 import { abortable } from '../../core/async.js'
-import type { Timing } from '../../core/clock.js'
+import { type Clock, held, type Timing } from '../../core/clock.js'
 import { asError, type DataStreamsError } from '../../core/errors.js'
 import type { Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
@@ -49,6 +49,8 @@ export interface ClientParts<Data> {
   clientOf(scope: StreamScope): PluginClient
   readonly present: Present
   readonly timing: Timing
+  /** The clock that the client was given. */
+  readonly clock: Clock | undefined
   /** The service that a plugin has provided under the key. */
   readonly find: Services['find']
   /** The summed counts of the client's streams. */
@@ -379,7 +381,7 @@ export class RunningStream<Data> implements BacklogOwner {
   }
 
   /** Makes the scope through which plugins see the stream. */
-  #createScope({ clientOf }: ClientParts<Data>): StreamScope {
+  #createScope({ clientOf, clock }: ClientParts<Data>): StreamScope {
     const [life, feeds, flowControl] = [this.#life, this.#feeds, this.#flowControl]
     const resumedAt = (feedID: string) => this.#resumed.get(feedID)
     let client: PluginClient | undefined
@@ -432,6 +434,7 @@ export class RunningStream<Data> implements BacklogOwner {
       },
       inject: report => this.#inject(report),
       waitUntil: (work, report) => {
+        if (clock !== undefined) held(clock, () => work).catch(() => undefined)
         const works = this.#injected.get(report)
         if (works === undefined) work.catch(thrown => this.#emitError(thrown))
         else {

@@ -1,3 +1,4 @@
+import realTimers from 'node:timers'
 import timers from 'node:timers/promises'
 import { type Clock, MAX_TIMER, ValidationError } from 'sluice/core'
 
@@ -7,6 +8,15 @@ import { type Clock, MAX_TIMER, ValidationError } from 'sluice/core'
 export const nextTurn: () => Promise<void> = timers.setImmediate
 /** Resolves after `ms` real milliseconds. */
 export const sleep: (ms: number) => Promise<void> = timers.setTimeout
+
+// The same holds for these.
+const { setTimeout: setReal, clearTimeout: clearReal } = realTimers
+/** Calls `run` after `ms` real milliseconds. The returned function cancels the call. */
+export function afterReal(ms: number, run: () => void): () => void {
+  const timer = setReal(run, ms)
+  timer.unref()
+  return () => clearReal(timer)
+}
 
 interface ManualTimer {
   readonly at: number
@@ -80,6 +90,8 @@ export class ScaledClock implements Clock {
   #since: number
   #speed: number
   #isPaused: boolean
+  /** How many waits of clients hold the clock. */
+  #holds = 0
   /** The time of the timers that run. */
   #shown: number | undefined
   #running: Promise<void> | undefined
@@ -111,6 +123,16 @@ export class ScaledClock implements Clock {
     this.#timers.delete(timer as ManualTimer)
   }
 
+  /** The clock is not faster than real time until the returned function is called. */
+  readonly hold = (): (() => void) => {
+    let isHeld = true
+    this.#addHolds(1)
+    return () => {
+      if (isHeld) this.#addHolds(-1)
+      isHeld = false
+    }
+  }
+
   /** Changes the speed from now on, or stops the clock, or lets it go on. */
   set({
     speed = this.#speed,
@@ -128,8 +150,7 @@ export class ScaledClock implements Clock {
 
   /** Moves a paused clock to a later time. Timers that become due run, in order. */
   async moveTo(time: number): Promise<void> {
-    await this.#running
-    await this.#runUntil(() => time)
+    await this.#run(() => time)
     this.#base = Math.max(this.#base, time)
     this.#since = performance.now()
   }
@@ -141,6 +162,21 @@ export class ScaledClock implements Clock {
     this.#isPaused = true
   }
 
+  get #rate(): number {
+    return this.#holds > 0 ? Math.min(1, this.#speed) : this.#speed
+  }
+
+  #addHolds(count: number): void {
+    if (this.#speed <= 1 || (this.#holds > 0 && this.#holds + count > 0)) {
+      this.#holds += count
+      return
+    }
+    this.#base = this.#now()
+    this.#since = performance.now()
+    this.#holds += count
+    this.#arm()
+  }
+
   #now(): number {
     return this.#shown ?? Math.min(this.#planned(), this.#next()?.at ?? Number.POSITIVE_INFINITY)
   }
@@ -148,7 +184,7 @@ export class ScaledClock implements Clock {
   /** The time at which the clock would be on a machine that is fast enough. */
   #planned(): number {
     if (this.#isPaused) return this.#base
-    return this.#base + this.#speed * (performance.now() - this.#since)
+    return this.#base + this.#rate * (performance.now() - this.#since)
   }
 
   #next(): ManualTimer | undefined {
@@ -162,29 +198,43 @@ export class ScaledClock implements Clock {
     clearTimeout(this.#wake)
     const next = this.#isPaused ? undefined : this.#next()
     if (next === undefined) return
-    const delay = Math.max(0, (next.at - this.#planned()) / this.#speed)
+    const delay = Math.max(0, (next.at - this.#planned()) / this.#rate)
     this.#wake = setTimeout(
       () => {
-        this.#running = this.#runUntil(() =>
-          this.#isPaused ? Number.NEGATIVE_INFINITY : this.#planned(),
-        ).finally(() => {
-          this.#running = undefined
-          this.#arm()
-        })
+        void this.#run(() => (this.#isPaused ? Number.NEGATIVE_INFINITY : this.#planned()))
       },
       Math.min(delay, MAX_TIMER),
     )
+  }
+
+  /** Runs the timers that are due, after those that run already. */
+  #run(time: () => number): Promise<void> {
+    clearTimeout(this.#wake)
+    const before = this.#running?.catch(() => undefined) ?? Promise.resolve()
+    // The timers begin later, so a timer that sets another one finds the clock running.
+    const running = before
+      .then(() => this.#runUntil(time))
+      .finally(() => {
+        if (this.#running !== running) return
+        this.#running = undefined
+        this.#arm()
+      })
+    this.#running = running
+    return running
   }
 
   async #runUntil(time: () => number): Promise<void> {
     for (let next = this.#next(); next !== undefined && next.at <= time(); next = this.#next()) {
       this.#shown = next.at
       this.#timers.delete(next)
-      next.run()
-      // Timers of the same time run together.
-      if (this.#next()?.at !== next.at) await this.settle()
-      this.#base = Math.max(this.#base, this.#isPaused ? next.at : Number.NEGATIVE_INFINITY)
-      this.#shown = undefined
+      try {
+        next.run()
+        // Timers of the same time run together.
+        if (this.#next()?.at !== next.at) await this.settle()
+      } finally {
+        this.#base = Math.max(this.#base, this.#isPaused ? next.at : Number.NEGATIVE_INFINITY)
+        this.#shown = undefined
+      }
     }
   }
 }

@@ -152,8 +152,8 @@ export async function startDataEngine(options: DataEngineOptions = {}): Promise<
 export interface OpenEngine {
   readonly engine: DataEngine
   readonly publisher: Publisher
-  /** Resolves when all frames are written to the sockets. */
-  readonly written: () => Promise<void>
+  /** Resolves when every client has read what was sent to it. */
+  readonly read: () => Promise<void>
 }
 
 /**
@@ -213,6 +213,10 @@ export async function openEngine(
 
   async function written(): Promise<void> {
     await Promise.all(origins.map(({ streams }) => streams.written()))
+  }
+
+  async function read(): Promise<void> {
+    await Promise.all(origins.map(({ streams }) => streams.read()))
   }
 
   await publisher.makeHistory()
@@ -294,5 +298,5 @@ export async function openEngine(
     close,
     [asyncDispose]: close,
   }
-  return { engine, publisher, written }
+  return { engine, publisher, read }
 }

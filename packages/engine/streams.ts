@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ValidationError } from 'sluice/core'
 import { jsonAnswer, writeRawAnswer } from 'sluice/internal'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { nextTurn } from './clock.js'
+import { afterReal, nextTurn } from './clock.js'
 import type { EngineContext } from './context.js'
 import type { PublishedReport } from './ledger.js'
 
@@ -28,7 +28,18 @@ interface Connection {
   /** True if the stream missed frames during a blackhole. It is closed when the blackhole ends. */
   hasOverflowed: boolean
   isMute: boolean
+  /** True if something was sent since the last question whether the client has read everything. */
+  isUnasked: boolean
+  /** How often the client was asked, and which of these questions it has answered last. */
+  asked: number
+  answered: number
 }
+
+/**
+ * If a client has not read everything within so many real milliseconds, it is not waited for again
+ * before it has.
+ */
+const PATIENCE = 5000
 
 /**
  * The longest message accepted from a client. It is short, because clients send nothing on a
@@ -103,14 +114,21 @@ export class Streams {
     let number: number | undefined
     this.#server.handleUpgrade(request, socket, head, stream => {
       number = ++this.#context.ledger.streams
-      const rest = { unsent: [], hasOverflowed: false, isMute: false }
-      const connection = { number, feedIDs, stream, socket, ...rest }
+      const rest = {
+        ...{ unsent: [], hasOverflowed: false, isMute: false },
+        ...{ isUnasked: false, asked: 0, answered: 0 },
+      }
+      const connection: Connection = { number, feedIDs, stream, socket, ...rest }
       this.#connections.add(connection)
       for (const feedID of feedIDs) {
         const others = this.#subscribers.get(feedID) ?? new Set()
         this.#subscribers.set(feedID, others.add(connection))
       }
       stream.on('error', () => {})
+      stream.on('pong', data => {
+        const number = Number(data)
+        if (number <= connection.asked) connection.answered = Math.max(connection.answered, number)
+      })
       stream.once('close', () => {
         this.#connections.delete(connection)
         for (const feedID of feedIDs) this.#subscribers.get(feedID)?.delete(connection)
@@ -151,6 +169,43 @@ export class Streams {
     while (!this.#isBlackhole && [...this.#connections].some(hasUnwritten)) await nextTurn()
   }
 
+  /**
+   * Resolves when every client has read what was sent to it. A client answers a ping after it has
+   * read the frames before it. A stream is not waited for in a blackhole, while it is mute, and
+   * after its client has not read for `PATIENCE`.
+   */
+  async read(): Promise<void> {
+    if (this.#isBlackhole) return
+    const answers: Promise<void>[] = []
+    for (const connection of this.#connections) {
+      const { isUnasked, isMute, asked, answered } = connection
+      if (!isUnasked || isMute || asked > answered || !isOpen(connection)) continue
+      connection.isUnasked = false
+      connection.stream.ping(String(++connection.asked))
+      answers.push(this.#answerOf(connection))
+    }
+    if (answers.length > 0) await Promise.all(answers)
+  }
+
+  /** Resolves when a client has answered, or when it is not waited for any longer. */
+  #answerOf(connection: Connection): Promise<void> {
+    const { stream, asked } = connection
+    return new Promise(resolve => {
+      const cancel = afterReal(PATIENCE, done)
+      function done(): void {
+        cancel()
+        stream.off('pong', onPong)
+        stream.off('close', done)
+        resolve()
+      }
+      function onPong(): void {
+        if (connection.answered >= asked) done()
+      }
+      stream.on('pong', onPong)
+      stream.on('close', done)
+    })
+  }
+
   /** While on, streams stay open and neither read nor write. */
   blackhole(on: boolean): void {
     if (this.#isBlackhole === on) return
@@ -178,6 +233,7 @@ export class Streams {
       return
     }
     stream.send(data, { binary: typeof data !== 'string' })
+    connection.isUnasked = true
     if (report === undefined) return
     if (this.#isBlackhole) connection.unsent.push(report)
     else this.#addDelivery(report, connection)

@@ -176,8 +176,8 @@ function checkScripts(field: string, value: unknown): readonly OriginScript[] {
   })
 }
 
-/** Turns of the event loop in which a client of this process reads what was written. */
-const TURNS = 4
+/** Turns of the event loop in which a client of this process begins what it does next. */
+const TURNS = 2
 
 /** A recording that is being served. */
 export interface Replay extends Pick<DataEngine, ServiceParts> {
@@ -266,13 +266,13 @@ async function serve(
     ...service,
     ...{ clock, retain, intervalMs: 0, history: 0, origins: origins.length },
   })
-  const { engine, publisher, written } = await openEngine(
+  const { engine, publisher, read } = await openEngine(
     { ...checked, isReplay: true },
     undefined,
     archive,
   )
   clock.settle = async () => {
-    await written()
+    await read()
     for (let turn = 0; turn < TURNS; turn++) await nextTurn()
   }
   const replay = new RunningReplay(clock, engine, publisher, archive)

@@ -74,6 +74,44 @@ test('a client lives in the present of its clock, which nothing corrects', async
   expect(clock.timers).toBe(0)
 })
 
+test('getReportAt waits by the clock, and a request holds it', async () => {
+  const clock = pastClock()
+  const holds: string[] = []
+  let held = 0
+  const holding = {
+    ...{ Date: clock.Date, setTimeout: clock.setTimeout, clearTimeout: clock.clearTimeout },
+    hold() {
+      held++
+      return () => void held--
+    },
+  }
+  const feed = feedID(3, 1, { milliseconds: true })
+  const service = await startService({ feeds: [feed], signatures: 'dummy' })
+  closers.push(() => service.close())
+  const { apiKey, userSecret, endpoint, wsEndpoint } = service
+  const note: Plugin<never> = {
+    name: 'note',
+    attempt: next => call => {
+      holds.push(`${call.operation} ${held}`)
+      return next(call)
+    },
+  }
+  const plugins = [note, ...defaultPreset({ apiKey, userSecret, retryDelay: 5 })]
+  const client = createClient({ endpoint, wsEndpoint, clock: holding, plugins })
+  closers.push(() => client.close())
+  const time = Math.floor(clock.Date.now()) + 20_000
+  service.publish(feed, { observed: time, validFrom: time })
+  const begun = performance.now()
+  // Twenty seconds of that clock, and the second until a report is there, are 350 ms.
+  const report = await client.getReportAt(feed, time, { wait: true })
+  expect(report.observationsTimestamp).toBe(time)
+  const took = performance.now() - begun
+  expect([took > 300, took < 5000]).toEqual([true, true])
+  await client.listFeeds()
+  expect(holds).toEqual(['getReportsPage 1', 'listFeeds 1'])
+  expect(held).toBe(0)
+})
+
 test.each([
   [{ clock: {} }, /clock.setTimeout must be a function/],
   [{ clock: { setTimeout() {}, clearTimeout() {} } }, /clock.Date.now must be a function/],

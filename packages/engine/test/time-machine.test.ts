@@ -17,7 +17,7 @@ import {
   startReplay,
 } from '../index.js'
 import { readRecords } from '../replay.js'
-import { sleep, until } from './support/signed.js'
+import { openStream, sleep, until } from './support/signed.js'
 
 const eth = `0x0003${'e7'.repeat(30)}`
 const euro = `0x0008${'e0'.repeat(30)}`
@@ -134,6 +134,25 @@ test('is stepped report by report while it stands still', async () => {
   await until(() => times.length === 18)
   replay.pause()
   expect(await replay.step()).toEqual([])
+})
+
+test('a step is over when every client has read its reports, also one of another process', async () => {
+  const { reports } = await record(10)
+  const replay = await replayOf(reports, { paused: true })
+  const { frames, socket } = await openStream(replay, `/api/v1/ws?feedIDs=${eth}`)
+  closers.push(async () => socket.terminate())
+  await replay.step(2)
+  expect(frames).toHaveLength(1)
+  socket.pause()
+  let isOver = false
+  const step = replay.step(2).then(() => {
+    isOver = true
+  })
+  await sleep(200)
+  expect([isOver, frames.length]).toEqual([false, 1])
+  socket.resume()
+  await step
+  expect(frames).toHaveLength(2)
 })
 
 test('what the stream had missed is not streamed: it is found, and fetched', async () => {
