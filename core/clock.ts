@@ -13,8 +13,8 @@ export interface Clock {
   /** Cancels a timer. */
   clearTimeout(timer: unknown): void
   /**
-   * A client calls it when it begins to wait for the service, or for a stage of its stack, and calls
-   * the returned function when the wait is over. A clock that is faster than real time can be slower
+   * A client calls it when it begins to wait for an answer or a stage of its stack, and calls the
+   * returned function when the wait is over. A clock that is faster than real time can be slower
    * meanwhile, so that a wait is as long for the client as it really is. @default the clock goes on
    */
   hold?(): () => void

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import type { Archive } from './archive.js'
 import type { SignedReport } from './chain.js'
 import type { Settings } from './options.js'
 
@@ -31,6 +30,18 @@ export interface Delivery {
   readonly at: number
 }
 
+/** Reports that are kept elsewhere, and are found once they are published. */
+interface KeptReports {
+  latest(feedID: string, now: number): PublishedReport | undefined
+  page(
+    feedID: string,
+    start: number,
+    limit: number,
+    end: number,
+    now: number,
+  ): readonly PublishedReport[]
+}
+
 interface FeedReports {
   /** All retained reports of the feed, in the order of publication. */
   readonly published: PublishedReport[]
@@ -57,7 +68,7 @@ function firstFrom(reports: readonly PublishedReport[], time: number): number {
 export class Ledger {
   readonly #retain: number
   readonly #now: () => number
-  readonly #archive: Archive | undefined
+  readonly #archive: KeptReports | undefined
   readonly #byFeed = new Map<string, FeedReports>()
   readonly #all = new Set<PublishedReport>()
   readonly #deliveries = new WeakMap<PublishedReport, Delivery[]>()
@@ -69,7 +80,7 @@ export class Ledger {
    * clock's time is not found yet. The reports of an archive are found at their times, whether they
    * are retained or not.
    */
-  constructor({ retain, clock }: Pick<Settings, 'retain' | 'clock'>, archive?: Archive) {
+  constructor({ retain, clock }: Pick<Settings, 'retain' | 'clock'>, archive?: KeptReports) {
     this.#retain = retain
     this.#now = clock.now
     this.#archive = archive

@@ -23,7 +23,9 @@ export async function measure(name: string, place: string): Promise<void> {
       for (const report of reports) void report.decoded
       const write = (start: number) => {
         const batch = reports.slice(start, start + size)
-        return store.write({ reports: batch, candles: [], position: positionOf(batch) })
+        const receivedAt = batch.map(() => Date.now())
+        const position = positionOf(batch)
+        return store.write({ reports: batch, receivedAt, candles: [], position })
       }
       await write(0)
       const [begin, cpu] = [performance.now(), process.cpuUsage()]
