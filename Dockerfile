@@ -7,6 +7,7 @@ COPY package.json package-lock.json ./
 COPY packages/engine/package.json packages/engine/
 COPY packages/confidential-http/package.json packages/confidential-http/
 COPY packages/nats/package.json packages/nats/
+COPY packages/sinks/package.json packages/sinks/
 COPY packages/cli/package.json packages/cli/
 COPY packages/create-sluice/package.json packages/create-sluice/
 COPY test/support/package.json test/support/
@@ -17,7 +18,7 @@ RUN node build.mjs \
 # What is ours, as folders: the links of node_modules would lead nowhere in the image.
 RUN mkdir -p /ours/sluice \
  && cp -r package.json dist /ours/sluice/ \
- && for name in engine confidential-http nats cli; do \
+ && for name in engine confidential-http nats sinks cli; do \
       mkdir -p "packages/$name/node_modules" "/ours/@sluice/$name" \
       && cp -r "packages/$name/package.json" "packages/$name/dist" "packages/$name/node_modules" "/ours/@sluice/$name/" \
       || exit 1; \
