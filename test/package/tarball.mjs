@@ -149,7 +149,9 @@ export function checkNames({ name: of, files }) {
 const peers = [
   ['dist/cjs/', "'sluice"],
   ['dist/cjs/', "'@nats-io/"],
-  ['dist/cjs/', "'@duckdb/"],
+  ['dist/cjs/duckdb/', "'@duckdb/"],
+  ['dist/cjs/kafka/', "'@platformatic/kafka'"],
+  ['dist/cjs/postgres/', "'pg'"],
   ['dist/cjs/plugins/opentelemetry/index.d.ts', "'@opentelemetry/api'"],
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
   ['dist/cjs/health/serve-health.d.ts', "'prom-client'"],

@@ -4,7 +4,11 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { DuckDBConnection, DuckDBInstance, DuckDBType, DuckDBValue } from '@duckdb/node-api'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from 'sluice/core'
 import { codeOf, draftPrefix, foreignCause, syncFolder } from 'sluice/internal'
-import { type DuckDBLibrary, loadDuckDB } from '../library.js'
+import { lazyLibrary } from '../library.js'
+import type { DuckDBLibrary } from './rows.js'
+
+/** Loads the library of DuckDB. */
+const loadDuckDB = lazyLibrary('@duckdb/node-api', () => import('@duckdb/node-api'))
 
 /** Quotes a name for SQL. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`

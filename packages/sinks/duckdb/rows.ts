@@ -1,8 +1,11 @@
+import type * as DuckDB from '@duckdb/node-api'
 import type { DuckDBType, DuckDBValue } from '@duckdb/node-api'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
-import type { DuckDBLibrary } from '../library.js'
 import { type Column, type ColumnKind, type ColumnValue, SCALE, type Table } from '../tables.js'
+
+/** The library of DuckDB. */
+export type DuckDBLibrary = typeof DuckDB
 
 /** What becomes of a value that its column can't hold. */
 export type Beyond = 'text' | 'refuse'

@@ -1,8 +1,15 @@
+import type * as Kafka from '@platformatic/kafka'
 import type { Admin, BaseOptions, Producer } from '@platformatic/kafka'
-import { type KafkaLibrary, loadKafka } from '../library.js'
+import { lazyLibrary } from '../library.js'
 import { hasName, isUnknownTopic } from './errors.js'
 import type { Message } from './messages.js'
 import type { Settings } from './options.js'
+
+/** The library of Kafka. */
+type KafkaLibrary = typeof Kafka
+
+/** Loads the library of Kafka. */
+const loadKafka = lazyLibrary('@platformatic/kafka', () => import('@platformatic/kafka'))
 
 /** Milliseconds between two attempts of the library. */
 const RETRY_DELAY = 500

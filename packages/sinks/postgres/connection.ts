@@ -2,7 +2,10 @@ import { Socket } from 'node:net'
 import type { Client, QueryResult } from 'pg'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
-import { loadPostgres } from '../library.js'
+import { lazyLibrary } from '../library.js'
+
+/** Loads the library of Postgres. */
+const loadPostgres = lazyLibrary('pg', () => import('pg'))
 
 /** A value of a statement: a text, which the server converts, or a number. */
 export type Parameter = string | number | null

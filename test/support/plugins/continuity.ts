@@ -3,7 +3,6 @@ import type { Sink } from '../../../client/contract/plugin.js'
 import type { StreamScope } from '../../../client/contract/scope.js'
 import type { Status } from '../../../client/contract/status.js'
 import { sleep } from '../../../core/async.js'
-import { platformTiming } from '../../../core/clock.js'
 import type { ClientScope } from '../../../core/scope.js'
 import { type ContinuityOptions, continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'
@@ -140,7 +139,13 @@ export function stream(
     client: {
       find,
       now: Date.now,
-      timing: platformTiming,
+      timing: {
+        monotonic: () => performance.now(),
+        after(ms: number, run: () => void) {
+          const timer = setTimeout(run, ms)
+          return () => clearTimeout(timer)
+        },
+      },
       async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
         requests.push({ feedID, from, at: performance.now() })
         await sleep(service.delayMs, signal)
