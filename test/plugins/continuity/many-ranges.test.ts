@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
-import { platformTiming } from '../../../core/clock.js'
 import { FeedHistory } from '../../../plugins/continuity/feed-history.js'
 import type { Gap } from '../../../report/gaps.js'
 import { SeenFeeds } from '../../../report/seen-times.js'
@@ -11,6 +10,7 @@ import {
   linkedStream,
   range,
   report,
+  timing,
   upstream,
   wait,
 } from '../../support/plugins/continuity.js'
@@ -22,7 +22,7 @@ const everyOther = (count: number): number[] => range(1, count).map(each => 100 
 function linkedFeed(emit: (event: string, gap: Gap) => void = () => undefined): FeedHistory {
   const scope = {
     log: {},
-    client: { now: Date.now, timing: platformTiming },
+    client: { now: Date.now, timing },
     events: { emit },
   } as unknown as StreamScope
   const feed = new FeedHistory(new SeenFeeds(new Map()).of(feedA), scope)

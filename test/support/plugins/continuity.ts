@@ -10,6 +10,15 @@ import type { Gap, GapFilled } from '../../../report/gaps.js'
 import type { Report } from '../../../report/report.js'
 import { provideSeen } from '../../../report/seen-times.js'
 
+/** The time of the platform, and so of fake timers. */
+export const timing: StreamScope['client']['timing'] = {
+  monotonic: () => performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
 export const feedA: string = `0x0003${'aa'.repeat(30)}`
 
 export const feedB: string = `0x0003${'bb'.repeat(30)}`
@@ -139,13 +148,7 @@ export function stream(
     client: {
       find,
       now: Date.now,
-      timing: {
-        monotonic: () => performance.now(),
-        after(ms: number, run: () => void) {
-          const timer = setTimeout(run, ms)
-          return () => clearTimeout(timer)
-        },
-      },
+      timing,
       async fetchPage(feedID: string, from: number, limit: number, signal: AbortSignal) {
         requests.push({ feedID, from, at: performance.now() })
         await sleep(service.delayMs, signal)
