@@ -1,4 +1,4 @@
-// A relay, a gateway and a worker over a log, and how each is made to fail.
+// A relay, a gateway and a worker over a log, and a sink, and how each is made to fail.
 
 import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -272,6 +272,44 @@ export async function workerLane() {
       await relay.stop()
       await engine.close()
       await log.close()
+    },
+  }
+}
+
+export async function sinkLane() {
+  const engine = await startEngine()
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-sink-'))
+  const mode = join(folder, 'mode')
+  writeFileSync(mode, 'well')
+  const { endpoint, wsEndpoint, apiKey, userSecret } = engine
+  const of = { endpoint, wsEndpoint, apiKey, userSecret }
+  const setting = JSON.stringify({ service: of, feeds, port: await freePort(), mode })
+  const program = fileURLToPath(new URL('sink.mjs', import.meta.url))
+  const running = startProcess([setting], { program })
+  const service = await watchService('sink', running)
+  const turn = how => () => writeFileSync(mode, how)
+  return {
+    service,
+    faults: [
+      {
+        fault: 'the store fails',
+        cause: 'store-away',
+        begin: turn('away'),
+        end: turn('well'),
+      },
+      {
+        fault: 'the store can not hold reports',
+        cause: 'reports-refused',
+        begin: turn('full'),
+        end: turn('well'),
+        // It is said for a minute.
+        isForGood: true,
+      },
+    ],
+    async close() {
+      await running.stop()
+      await engine.close()
+      rmSync(folder, { recursive: true })
     },
   }
 }

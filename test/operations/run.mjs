@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { findServer } from '../support/nats/find-server.mjs'
 import { recordRows } from '../support/results.mjs'
-import { gatewayLane, relayLane, workerLane } from './log-lanes.mjs'
+import { gatewayLane, relayLane, sinkLane, workerLane } from './log-lanes.mjs'
 import { findPrometheus, startPrometheus } from './prometheus.mjs'
 import { until } from './service.mjs'
 import { enclaveLane, holderLane } from './vault-lanes.mjs'
@@ -12,6 +12,7 @@ const all = {
   relay: relayLane,
   gateway: gatewayLane,
   worker: workerLane,
+  sink: sinkLane,
   enclave: enclaveLane,
   holder: holderLane,
 }
@@ -100,7 +101,7 @@ async function checkPage(prometheus) {
       (kind === 'counter' ? '_total' : ''),
   )
   const shown = await prometheus.query(
-    '{__name__=~"sluice_(ready|problems?_?|relay_|gateway_|worker_|queue_pending|queue_unacknowledged|enclave_|holder_).*"}',
+    '{__name__=~"sluice_(ready|problems?_?|relay_|gateway_|worker_|queue_pending|queue_unacknowledged|enclave_|holder_|sink_).*"}',
   )
   const found = new Set(shown.map(each => each.__name__))
   const differ = (what, one, other) => {
