@@ -38,7 +38,7 @@ function compile(name: string, source: string): string {
 }
 
 describe('every block runs', () => {
-  test.each(blocks.map(block => [block.at, block] as const))('%s', async (at, block) => {
+  test.concurrent.each(blocks.map(block => [block.at, block] as const))('%s', async (at, block) => {
     const { code, out } = await run(compile(`block-${at.replace(/\W/g, '-')}`, programOf(block)))
     expect(out).not.toMatch(/Error|\n {4}at /)
     expect(code).toBe(0)
@@ -63,7 +63,7 @@ describe('every example runs', () => {
       /(3 of 3 signatures, 0x\w{64}\n){3}the node was asked 7 times\nrejected: unknown-digest/,
     'third-party-logger': /listFeeds succeeded[\s\S]*warn: 1/,
   }
-  test.each(Object.entries(expected))('%s', async (name, output) => {
+  test.concurrent.each(Object.entries(expected))('%s', async (name, output) => {
     const { code, out } = await run(
       compile(name, readFileSync(join(root, 'examples', `${name}.ts`), 'utf8')),
     )
