@@ -55,7 +55,8 @@ export interface SinkStore {
   /**
    * Stores a batch, all of it or nothing. Resolves when it would survive the death of the process.
    * Resolves with the reports that the store can't hold: the sink announces and counts them, and
-   * goes on without them.
+   * goes on without them. Candles are never refused. If it rejects, the sink gives the same batch
+   * again, with nothing left out and nothing added.
    */
   write(batch: SinkBatch): Promise<readonly SinkRefusal[]>
   /**
