@@ -1,4 +1,4 @@
-import { ValidationError } from 'sluice/core'
+import { kindOf, ValidationError } from 'sluice/core'
 import type { Candle } from 'sluice/plugins/candles'
 import { allDecoders } from 'sluice/plugins/decoders'
 import { type Decoder, feedResolution, feedVersion, type Report } from 'sluice/report'
@@ -251,4 +251,13 @@ export function readDecimals(
     ]),
   )
   return feedID => byFeed.get(feedID) ?? SCALE
+}
+
+/** Checks the option of a store that holds decoders. */
+export function checkDecoders(field: string, value: unknown): readonly Decoder[] {
+  if (!Array.isArray(value))
+    throw new ValidationError(`${field} must be an array of decoders, not ${kindOf(value)}`)
+  const wrong = value.findIndex(each => !Number.isInteger((each as Partial<Decoder>)?.version))
+  if (wrong === -1) return value
+  throw new ValidationError(`${field}[${wrong}] must be a decoder: defineDecoder makes one`)
 }

@@ -7,7 +7,7 @@ import { type Column, type ColumnKind, type ColumnValue, SCALE, type Table } fro
 /** The library of DuckDB. */
 export type DuckDBLibrary = typeof DuckDB
 
-/** What becomes of a value that its column can't hold. */
+/** How a store keeps a value that its column can't hold: as a text, or not at all. */
 export type Beyond = 'text' | 'refuse'
 
 /** The types of columns in DuckDB and in Parquet files. */

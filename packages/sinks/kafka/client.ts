@@ -20,7 +20,7 @@ const RETRY_DELAY = 500
  */
 const PATIENCE = 10_000
 /** Milliseconds that brokers get to end their connections. */
-const GOODBYE = 1000
+const CLOSE_TIMEOUT = 1000
 
 /** What the producer and the administration of a cluster have in common. */
 type Endable = Pick<Producer, 'close' | 'connections'>
@@ -133,6 +133,6 @@ async function end(client: Endable): Promise<void> {
   // A broker that stands still does not take the rest of a request, so its socket would not close.
   const sockets = Array.from(client.connections, ([, { socket }]) => socket)
   const closed = client.close()
-  await within(GOODBYE, closed).catch(() => undefined)
+  await within(CLOSE_TIMEOUT, closed).catch(() => undefined)
   for (const socket of sockets) socket?.destroy()
 }

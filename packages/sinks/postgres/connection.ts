@@ -17,7 +17,7 @@ export type Run = <Row = unknown>(
 ) => Promise<readonly Row[]>
 
 /** Milliseconds that a server gets to answer the end of a connection. */
-const GOODBYE = 1000
+const CLOSE_TIMEOUT = 1000
 
 /**
  * A connection to a server. It runs one transaction at a time. A failure closes it, so that nothing
@@ -99,7 +99,7 @@ export class Connection {
   /** Closes the connection. Resolves soon, even if the server does not answer. */
   async close(): Promise<void> {
     if (this.#isClosed) return this.destroy()
-    const late = setTimeout(() => this.destroy(), GOODBYE)
+    const late = setTimeout(() => this.destroy(), CLOSE_TIMEOUT)
     try {
       await this.#client.end()
     } finally {

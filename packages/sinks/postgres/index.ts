@@ -2,7 +2,6 @@ import {
   checkBoolean,
   checkText,
   isStreamsError,
-  kindOf,
   number,
   type Schema as OptionRules,
   oneOf,
@@ -14,7 +13,7 @@ import {
 import type { Candle } from 'sluice/plugins/candles'
 import type { SinkBatch, SinkPosition, SinkRefusal, SinkStore } from 'sluice/plugins/sink'
 import type { Decoder, Report } from 'sluice/report'
-import { readDecimals, type Table, Tables } from '../tables.js'
+import { checkDecoders, readDecimals, type Table, Tables } from '../tables.js'
 import { Connection, type Run } from './connection.js'
 import { postgresError } from './errors.js'
 import { arraysOf, insertInto, quoted } from './rows.js'
@@ -59,14 +58,6 @@ const rules = {
   hypertable: withDefault<Hypertables>('auto', checkHypertable),
   timeout: withDefault(30_000, number({ min: 1, max: 3_600_000 })),
 } satisfies OptionRules<PostgresOptions>
-
-function checkDecoders(field: string, value: unknown): readonly Decoder[] {
-  if (!Array.isArray(value))
-    throw new ValidationError(`${field} must be an array of decoders, not ${kindOf(value)}`)
-  const wrong = value.findIndex(each => !Number.isInteger((each as Partial<Decoder>)?.version))
-  if (wrong === -1) return value
-  throw new ValidationError(`${field}[${wrong}] must be a decoder: defineDecoder makes one`)
-}
 
 function checkHypertable(field: string, value: unknown): Hypertables {
   return typeof value === 'boolean' ? value : oneOf('auto')(field, value)
