@@ -194,8 +194,6 @@ class CandleStream {
   readonly #scope: StreamScope
   readonly #settings: Checked<typeof schema>
   readonly #builder: CandleBuilder
-  /** The candle that was issued last, by feed and interval. */
-  readonly #last = new Map<string, Candle>()
   /** The feeds whose beginning is not fetched yet. */
   readonly #cold = new Map<string, number>()
   #isWarming = false
@@ -212,7 +210,6 @@ class CandleStream {
     this.#builder = new CandleBuilder(
       settings,
       candle => {
-        this.#last.set(`${candle.feedID}/${candle.interval}`, candle)
         scope.events.emit('candle', candle)
         issue(candle)
       },
@@ -231,7 +228,7 @@ class CandleStream {
   }
 
   lastOf(feedID: string, interval: CandleInterval): Candle | undefined {
-    return this.#last.get(`${feedID}/${interval}`)
+    return this.#builder.lastOf(feedID, interval)
   }
 
   pause(): { resume(): void } {
