@@ -1,6 +1,7 @@
 import { kindOf, ValidationError } from 'sluice/core'
 import type { Candle } from 'sluice/plugins/candles'
 import { allDecoders } from 'sluice/plugins/decoders'
+import type { SinkBatch } from 'sluice/plugins/sink'
 import { type Decoder, feedResolution, feedVersion, type Report } from 'sluice/report'
 
 /**
@@ -41,11 +42,25 @@ export interface Column<Row> {
   readonly of: (row: Row) => ColumnValue
 }
 
+/** A report as it is stored. */
+export interface ReportRow {
+  readonly feedID: string
+  readonly report: Report
+  /** When it came, in milliseconds of Unix time. */
+  readonly receivedAt: number | undefined
+}
+
 /** A table: of a version of reports, of reports that nobody decodes, or of candles. */
 export interface Table<Row> {
   /** `reports_v3`, `reports_undecoded` or `candles`. */
   readonly name: string
   readonly columns: readonly Column<Row>[]
+}
+
+/** The table that each row belongs to. */
+export interface TableChoice {
+  of(report: Report): Table<ReportRow>
+  readonly candles: Table<Candle>
 }
 
 /** Digits after the point of a decimal. */
@@ -56,6 +71,9 @@ export const SCALE = 18
  * by column. An integer is in it as the decimal digits that the report has.
  */
 export const BEYOND = 'beyond'
+
+/** The name of a column that rows of the first tables lack. */
+export const RECEIVED_AT = 'received_at'
 
 /** The options that the tables depend on. */
 export interface TableOptions {
@@ -68,11 +86,11 @@ export interface TableOptions {
 }
 
 /** The tables of a store, and which of them a report belongs to. */
-export class Tables {
+export class Tables implements TableChoice {
   readonly #options: TableOptions
   readonly #decoders = new Map<number, Decoder>()
-  readonly #byVersion = new Map<number, Table<Report>>()
-  readonly undecoded: Table<Report>
+  readonly #byVersion = new Map<number, Table<ReportRow>>()
+  readonly undecoded: Table<ReportRow>
   readonly candles: Table<Candle>
 
   constructor(options: TableOptions) {
@@ -87,7 +105,7 @@ export class Tables {
   }
 
   /** All tables for reports, also those that no report has needed yet. */
-  get reports(): readonly Table<Report>[] {
+  get reports(): readonly Table<ReportRow>[] {
     const versions = [...this.#decoders.keys()]
     const tables = versions.map(version => this.#byVersion.get(version) ?? this.#add(version))
     return [...new Set([...tables, this.undecoded])]
@@ -97,7 +115,7 @@ export class Tables {
    * The table of a report. A report that can't be decoded goes to a table of its own, with its
    * bytes, so that it is not lost.
    */
-  of(report: Report): Table<Report> {
+  of(report: Report): Table<ReportRow> {
     const version = feedVersion(report.feedID)
     const table = this.#byVersion.get(version) ?? this.#add(version)
     try {
@@ -108,7 +126,7 @@ export class Tables {
     }
   }
 
-  #add(version: number): Table<Report> {
+  #add(version: number): Table<ReportRow> {
     const decoder = this.#decoders.get(version)
     const table =
       decoder?.fields === undefined ? this.undecoded : this.#tableOf(version, decoder.fields)
@@ -116,12 +134,12 @@ export class Tables {
     return table
   }
 
-  #tableOf(version: number, fields: NonNullable<Decoder['fields']>): Table<Report> {
+  #tableOf(version: number, fields: NonNullable<Decoder['fields']>): Table<ReportRow> {
     const { raw, decimalsOf } = this.#options
-    const after: readonly Column<Report>[] = [
+    const after: readonly Column<ReportRow>[] = [
       feeColumn('nativeFee'),
       feeColumn('linkFee'),
-      column('expires_at', 'time', report => fieldOf(report, 'expiresAt') as number),
+      column('expires_at', 'time', ({ report }) => fieldOf(report, 'expiresAt') as number),
       ...(raw ? [bytesColumn] : []),
       ...tailColumns,
     ]
@@ -137,6 +155,33 @@ export class Tables {
   }
 }
 
+/** The rows of each table. */
+export function groupByTable(
+  { reports, receivedAt }: SinkBatch,
+  tables: TableChoice,
+): Map<Table<ReportRow>, ReportRow[]> {
+  const groups = new Map<Table<ReportRow>, ReportRow[]>()
+  for (const [index, report] of reports.entries()) {
+    const row = { feedID: report.feedID, report, receivedAt: receivedAt[index] }
+    const table = tables.of(report)
+    const group = groups.get(table)
+    if (group === undefined) groups.set(table, [row])
+    else group.push(row)
+  }
+  return groups
+}
+
+/** The candle with the highest revision of each feed, interval and start; of equals the last. */
+export function newestOf(candles: readonly Candle[]): readonly Candle[] {
+  const newest = new Map<string, Candle>()
+  for (const candle of candles) {
+    const key = `${candle.feedID} ${candle.interval} ${candle.start}`
+    const other = newest.get(key)
+    if (other === undefined || candle.revision >= other.revision) newest.set(key, candle)
+  }
+  return [...newest.values()]
+}
+
 function column<Row>(
   name: string,
   kind: ColumnKind,
@@ -149,23 +194,26 @@ function column<Row>(
 const msOf = (feedID: string, time: number): number =>
   feedResolution(feedID) === 's' ? time * 1000 : time
 
-const headColumns: readonly Column<Report>[] = [
-  column('feed_id', 'text', report => report.feedID, true),
-  column('observations_timestamp', 'time', report => report.observationsTimestamp, true),
-  column('valid_from_timestamp', 'time', report => report.validFromTimestamp),
-  column('observed_at', 'instant', ({ feedID, observationsTimestamp: time }) => msOf(feedID, time)),
+const headColumns: readonly Column<ReportRow>[] = [
+  column('feed_id', 'text', ({ feedID }) => feedID, true),
+  column('observations_timestamp', 'time', ({ report }) => report.observationsTimestamp, true),
+  column('valid_from_timestamp', 'time', ({ report }) => report.validFromTimestamp),
+  column('observed_at', 'instant', ({ feedID, report }) =>
+    msOf(feedID, report.observationsTimestamp),
+  ),
 ]
-const tailColumns: readonly Column<Report>[] = [
+const tailColumns: readonly Column<ReportRow>[] = [
   // How and from where the report came: `live` or `backfill`, and the id of the origin.
-  column('source', 'text', report => report.source),
-  column('origin_id', 'text', report => report.originID ?? null),
+  column('source', 'text', ({ report }) => report.source),
+  column('origin_id', 'text', ({ report }) => report.originID ?? null),
+  column(RECEIVED_AT, 'instant', ({ receivedAt }) => receivedAt ?? null),
 ]
-const bytesColumn: Column<Report> = column('full_report', 'bytes', report =>
+const bytesColumn: Column<ReportRow> = column('full_report', 'bytes', ({ report }) =>
   Buffer.from(report.fullReport.slice(2), 'hex'),
 )
 
-function feeColumn(field: 'nativeFee' | 'linkFee'): Column<Report> {
-  return column(snakeCase(field), 'wide', report => fieldOf(report, field) as bigint)
+function feeColumn(field: 'nativeFee' | 'linkFee'): Column<ReportRow> {
+  return column(snakeCase(field), 'wide', ({ report }) => fieldOf(report, field) as bigint)
 }
 
 function fieldOf({ decoded }: Report, name: string): unknown {
@@ -177,17 +225,18 @@ function fieldColumn(
   field: string,
   type: string,
   decimalsOf: TableOptions['decimalsOf'],
-): Column<Report> {
+): Column<ReportRow> {
   const name = snakeCase(field)
   if (type === 'uint64-twin')
-    return column(name, 'integer', report => fieldOf(report, `${field}Raw`) as bigint)
-  if (type === 'bool') return column(name, 'boolean', report => fieldOf(report, field) as boolean)
+    return column(name, 'integer', ({ report }) => fieldOf(report, `${field}Raw`) as bigint)
+  if (type === 'bool')
+    return column(name, 'boolean', ({ report }) => fieldOf(report, field) as boolean)
   const [, kind, digits] = /^(u?int)(\d+)$/.exec(type) ?? []
-  const value = (report: Report): ColumnValue => fieldOf(report, field) as ColumnValue
+  const value = ({ report }: ReportRow): ColumnValue => fieldOf(report, field) as ColumnValue
   if (kind === 'uint') return column(name, Number(digits) <= 64 ? 'integer' : 'wide', value)
   if (kind === 'int')
-    return column(name, 'decimal', report =>
-      scaled(BigInt(fieldOf(report, field) as bigint | number), decimalsOf(report.feedID)),
+    return column(name, 'decimal', ({ feedID, report }) =>
+      scaled(BigInt(fieldOf(report, field) as bigint | number), decimalsOf(feedID)),
     )
   return column(name, 'text', value)
 }

@@ -325,14 +325,20 @@ class Sink implements ReportSink {
     try {
       await Promise.race([this.#open(), wait.promise])
       const position = await Promise.race([
-        this.#call('the position', async () => this.#store.position?.() ?? {}),
+        this.#call<SinkPosition>('the position', async () => this.#store.position?.() ?? {}),
         wait.promise,
       ])
       if (from === undefined) return position
-      const starts = feedIDs.map(feedID => {
+      const fresh = feedIDs.filter(feedID => position[feedID] === undefined)
+      const starts = fresh.map(feedID => {
         const time = feedResolution(feedID) === 's' ? Math.floor(from / 1000) : Math.floor(from)
         return [feedID, Math.max(0, time - 1)]
       })
+      if (fresh.length > 0) {
+        // Stored at once: the next process begins here, too, even if this one dies early.
+        this.#position = { ...Object.fromEntries(starts), ...this.#position }
+        this.#writeNow()
+      }
       return { ...Object.fromEntries(starts), ...position }
     } catch (thrown) {
       throw new DataStreamsError(asError(thrown).message, { code: 'CURSOR_STORE', cause: thrown })

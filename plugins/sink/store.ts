@@ -17,8 +17,9 @@ export interface SinkBatch {
    */
   readonly candles: readonly Candle[]
   /**
-   * What `position` has to return after this write. Undefined if it is unchanged. It is never ahead
-   * of the reports that were written, so a store may keep it in the same transaction.
+   * The feeds whose position changes with this write. The other feeds keep theirs. Undefined if
+   * nothing changes. A position is never ahead of the reports that were written, so a store may keep
+   * it in the same transaction.
    */
   readonly position: SinkPosition | undefined
 }
@@ -64,6 +65,9 @@ export interface SinkStore {
    * then resumes from there. Leave it out if the store keeps none.
    */
   position?(): Promise<SinkPosition>
-  /** Closes the store. It is called once, and also after a failed `open`. */
+  /**
+   * Closes the store. It is called once, and also after a failed `open`. If it rejects, so does
+   * `close` of the sink.
+   */
   close(): Promise<void>
 }

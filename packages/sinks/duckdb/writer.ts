@@ -1,8 +1,16 @@
 import { ValidationError } from 'sluice/core'
 import type { Candle } from 'sluice/plugins/candles'
 import type { SinkBatch, SinkPosition, SinkRefusal } from 'sluice/plugins/sink'
-import type { Report } from 'sluice/report'
-import { BEYOND, type Column, type Table } from '../tables.js'
+import {
+  BEYOND,
+  type Column,
+  groupByTable,
+  newestOf,
+  RECEIVED_AT,
+  type ReportRow,
+  type Table,
+  type TableChoice,
+} from '../tables.js'
 import { type DuckDatabase, quoted } from './database.js'
 import { type ConversionRules, type Converted, convertRows, sqlTypes } from './rows.js'
 
@@ -55,8 +63,8 @@ const positionsTable: TableShape = {
  * column may not hold one, and rows of an earlier version have none for a new column.
  */
 function shapeOf(table: Table<never>): TableShape {
-  const isRequired = ({ kind, isKey }: Column<never>): boolean =>
-    isKey || kind === 'time' || kind === 'instant'
+  const isRequired = ({ name, kind, isKey }: Column<never>): boolean =>
+    isKey || kind === 'time' || (kind === 'instant' && name !== RECEIVED_AT)
   const columns = table.columns.map(each => ({
     name: each.name,
     type: sqlTypes[each.kind],
@@ -67,12 +75,6 @@ function shapeOf(table: Table<never>): TableShape {
   return { name: table.name, columns: [...columns, beyond] }
 }
 
-/** The tables of a batch. */
-export interface TableChoice {
-  of(report: Report): Table<Report>
-  readonly candles: Table<Candle>
-}
-
 /** Rows that are ready for their table. */
 export interface Prepared<Row> extends Converted<Row> {
   readonly table: Table<Row>
@@ -80,20 +82,9 @@ export interface Prepared<Row> extends Converted<Row> {
 
 /** A batch that is ready for its tables. */
 export interface PreparedBatch {
-  readonly reports: readonly Prepared<Report>[]
+  readonly reports: readonly Prepared<ReportRow>[]
   readonly candles: Prepared<Candle> | undefined
   readonly refusals: readonly SinkRefusal[]
-}
-
-/** The candle with the highest revision of each feed, interval and start; of equals the last. */
-function newestOf(candles: readonly Candle[]): readonly Candle[] {
-  const newest = new Map<string, Candle>()
-  for (const candle of candles) {
-    const key = `${candle.feedID} ${candle.interval} ${candle.start}`
-    const other = newest.get(key)
-    if (other === undefined || candle.revision >= other.revision) newest.set(key, candle)
-  }
-  return [...newest.values()]
 }
 
 const stagingOf = (table: Table<never>): string => `staging_${table.name}`
@@ -162,19 +153,13 @@ export class DuckWriter {
   }
 
   /** Converts a batch, and makes the tables that it needs. */
-  async prepare(tables: TableChoice, { reports, candles }: SinkBatch): Promise<PreparedBatch> {
-    const byTable = new Map<Table<Report>, Report[]>()
-    for (const report of reports) {
-      const table = tables.of(report)
-      const list = byTable.get(table)
-      if (list === undefined) byTable.set(table, [report])
-      else list.push(report)
-    }
-    const prepared: Prepared<Report>[] = []
-    for (const [table, list] of byTable)
-      prepared.push(await this.#prepareRows(table, list, this.#rules))
+  async prepare(tables: TableChoice, batch: SinkBatch): Promise<PreparedBatch> {
+    const { candles } = batch
+    const prepared: Prepared<ReportRow>[] = []
+    for (const [table, rows] of groupByTable(batch, tables))
+      prepared.push(await this.#prepareRows(table, rows, this.#rules))
     const refusals = prepared.flatMap(({ refused }) =>
-      refused.map(([report, reason]) => ({ report, reason })),
+      refused.map(([{ report }, reason]) => ({ report, reason })),
     )
     if (candles.length === 0) return { reports: prepared, candles: undefined, refusals }
     // A candle is never refused: a sink announces reports only.
@@ -200,7 +185,7 @@ export class DuckWriter {
   }
 
   /** Inserts the reports that the table does not have yet. In a transaction. */
-  insert(rows: Prepared<Report>, condition = 'true'): Promise<void> {
+  insert(rows: Prepared<ReportRow>, condition = 'true'): Promise<void> {
     return this.#throughStaging(rows, (table, columns, staging) => [
       `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${staging} AS staged`,
       `WHERE ${condition} ON CONFLICT DO NOTHING`,

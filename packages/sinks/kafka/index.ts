@@ -62,10 +62,9 @@ class KafkaStore implements SinkStore {
     await client?.close()
   }
 
-  #messagesOf({ reports, candles }: SinkBatch): readonly Message[] {
+  #messagesOf({ reports, receivedAt, candles }: SinkBatch): readonly Message[] {
     const { topic, candleTopic } = this.#settings
-    const now = Date.now()
-    const messages = reports.map(report => reportMessage(topic, report, now))
+    const messages = reports.map((report, index) => reportMessage(topic, report, receivedAt[index]))
     if (candleTopic === undefined) return messages
     return [...messages, ...candles.map(candle => candleMessage(candleTopic, candle))]
   }

@@ -12,7 +12,11 @@ const FRAME = 80
  * The message of a report. Its key is the feed, so that one partition has all reports of a feed, in
  * their order. `receivedAt` is in milliseconds of Unix time.
  */
-export function reportMessage(topic: string, report: Report, receivedAt: number): Message {
+export function reportMessage(
+  topic: string,
+  report: Report,
+  receivedAt: number | undefined,
+): Message {
   const { feedID, validFromTimestamp, observationsTimestamp, fullReport, source, originID } = report
   const { decoded } = report.toJSON()
   const times = { validFromTimestamp, observationsTimestamp }

@@ -2,11 +2,10 @@ import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, syncFolder } from 'sluice/internal'
 import type { SinkBatch, SinkPosition, SinkRefusal } from 'sluice/plugins/sink'
-import type { Report } from 'sluice/report'
 import { DuckDatabase, literal, quoted } from '../duckdb/database.js'
 import type { planTables } from '../duckdb/options.js'
 import { DuckWriter, type Prepared } from '../duckdb/writer.js'
-import type { Table } from '../tables.js'
+import type { ReportRow, Table, TableChoice } from '../tables.js'
 
 /** The name of the journal in its folder. */
 const JOURNAL = '.sluice-parquet.duckdb'
@@ -109,8 +108,8 @@ export class ParquetJournal {
   /** Stores a batch. */
   async append(batch: SinkBatch): Promise<readonly SinkRefusal[]> {
     const { tables } = this.#plan
-    const numbered = {
-      of: (report: Report) => this.#numbered(tables.of(report)),
+    const numbered: TableChoice = {
+      of: report => this.#numbered(tables.of(report)),
       candles: this.#numbered(tables.candles),
     }
     const { reports, candles, refusals } = await this.#writer.prepare(numbered, batch)
@@ -268,7 +267,7 @@ export class ParquetJournal {
 }
 
 /** Whether rows are not in a file yet. */
-function isNew({ table, from, to }: Prepared<Report>): string {
+function isNew({ table, from, to }: Prepared<ReportRow>): string {
   const kind = table.name.slice(0, table.name.lastIndexOf('_'))
   return `NOT EXISTS (SELECT 1 FROM parquet_keys AS stored WHERE stored.kind = ${literal(kind)}
     AND stored.time BETWEEN ${from} AND ${to}

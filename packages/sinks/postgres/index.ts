@@ -12,8 +12,16 @@ import {
 } from 'sluice/core'
 import type { Candle } from 'sluice/plugins/candles'
 import type { SinkBatch, SinkPosition, SinkRefusal, SinkStore } from 'sluice/plugins/sink'
-import type { Decoder, Report } from 'sluice/report'
-import { checkDecoders, readDecimals, type Table, Tables } from '../tables.js'
+import type { Decoder } from 'sluice/report'
+import {
+  checkDecoders,
+  groupByTable,
+  newestOf,
+  type ReportRow,
+  readDecimals,
+  type Table,
+  Tables,
+} from '../tables.js'
 import { Connection, type Run } from './connection.js'
 import { postgresError } from './errors.js'
 import { arraysOf, insertInto, quoted } from './rows.js'
@@ -137,8 +145,8 @@ class PostgresStore implements SinkStore {
   }
 
   async write(batch: SinkBatch): Promise<readonly SinkRefusal[]> {
-    const reports = [...groupByTable(batch.reports, this.#tables)]
-    const candles = newestOf(batch.candles)
+    const reports = inOrder(groupByTable(batch, this.#tables))
+    const candles = candlesInOrder(newestOf(batch.candles))
     for (const [table] of reports) await this.#prepare(table)
     if (candles.length > 0) await this.#prepare(this.#tables.candles)
     await this.#transaction('a batch could not be stored', async run => {
@@ -222,41 +230,25 @@ class PostgresStore implements SinkStore {
  * The reports of each table, in the order of its key, and the tables in the order of their names.
  * All sinks lock rows in this order, so none waits for another that waits for it.
  */
-function groupByTable(
-  reports: readonly Report[],
-  tables: Tables,
-): readonly (readonly [Table<Report>, readonly Report[]])[] {
-  const groups = new Map<Table<Report>, Report[]>()
-  for (const report of reports) {
-    const table = tables.of(report)
-    const group = groups.get(table)
-    if (group === undefined) groups.set(table, [report])
-    else group.push(report)
-  }
-  for (const group of groups.values())
-    group.sort(
+function inOrder(
+  groups: ReadonlyMap<Table<ReportRow>, ReportRow[]>,
+): readonly (readonly [Table<ReportRow>, readonly ReportRow[]])[] {
+  for (const rows of groups.values())
+    rows.sort(
       (one, other) =>
         compare(one.feedID, other.feedID) ||
-        one.observationsTimestamp - other.observationsTimestamp,
+        one.report.observationsTimestamp - other.report.observationsTimestamp,
     )
   return [...groups].sort(([one], [other]) => compare(one.name, other.name))
 }
 
-/** The last revision of each candle, in the order of the key. */
-function newestOf(candles: readonly Candle[]): readonly Candle[] {
-  const newest = new Map<string, Candle>()
-  for (const candle of candles) {
-    const id = `${candle.feedID} ${candle.interval} ${candle.start}`
-    const before = newest.get(id)
-    if (before === undefined || before.revision <= candle.revision) newest.set(id, candle)
-  }
-  return [...newest.values()].sort(
+const candlesInOrder = (candles: readonly Candle[]): readonly Candle[] =>
+  [...candles].sort(
     (one, other) =>
       compare(one.feedID, other.feedID) ||
       compare(one.interval, other.interval) ||
       one.start - other.start,
   )
-}
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0

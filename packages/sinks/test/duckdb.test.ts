@@ -68,7 +68,7 @@ describe('every version', () => {
         path,
         `SELECT ${columns.map(([sql], index) => `${sql} AS c${index}`).join(', ')},
            feed_id, source, origin_id, beyond, epoch_ms(observed_at)::VARCHAR AS observed,
-           '0x' || lower(hex(full_report)) AS full_report
+           received_at BETWEEN now() - INTERVAL 1 MINUTE AND now() AS is_received, '0x' || lower(hex(full_report)) AS full_report
          FROM reports_v${version} WHERE observations_timestamp = ${report.observationsTimestamp}`,
       )
       const { feedID, source, originID, fullReport, observationsTimestamp } = report
@@ -77,6 +77,7 @@ describe('every version', () => {
         ...{ feed_id: feedID, source, origin_id: originID, beyond: null },
         observed: String(observationsTimestamp * (feedID.startsWith('0x0') ? 1000 : 1)),
         full_report: fullReport,
+        is_received: true,
       })
     }
   })
@@ -432,6 +433,7 @@ test('a database of an earlier version gets the columns that it lacks', async ()
   await query(
     path,
     'ALTER TABLE reports_v3 DROP COLUMN origin_id',
+    'ALTER TABLE reports_v3 DROP COLUMN received_at',
     'ALTER TABLE reports_v3 DROP COLUMN beyond',
     'ALTER TABLE candles DROP COLUMN beyond',
     'DROP TABLE sluice_schema',
@@ -442,12 +444,13 @@ test('a database of an earlier version gets the columns that it lacks', async ()
   await written([{ reports: [...makeReports(4), ...later, wide] }], {}, path)
   const rows = await query(
     path,
-    'SELECT origin_id, beyond FROM reports_v3 ORDER BY observations_timestamp',
+    `SELECT origin_id, received_at IS NULL AS is_old, beyond
+     FROM reports_v3 ORDER BY observations_timestamp`,
   )
   expect(rows).toEqual([
-    ...Array(4).fill({ origin_id: null, beyond: null }),
-    ...Array(4).fill({ origin_id: '001', beyond: null }),
-    { origin_id: '001', beyond: JSON.stringify({ price: String(10n ** 40n) }) },
+    ...Array(4).fill({ origin_id: null, is_old: true, beyond: null }),
+    ...Array(4).fill({ origin_id: '001', is_old: false, beyond: null }),
+    { origin_id: '001', is_old: false, beyond: JSON.stringify({ price: String(10n ** 40n) }) },
   ])
   expect(await query(path, 'SELECT version FROM sluice_schema')).toEqual([{ version: 1 }])
   expect(await query(path, 'SELECT count(*)::INT AS n FROM mine')).toEqual([{ n: 9 }])

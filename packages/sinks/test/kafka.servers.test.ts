@@ -1,10 +1,13 @@
 // The store of Kafka against a real broker, read by a consumer that is not ours.
+import { readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { kafka } from '@sluice/sinks/kafka'
 import { allDecoders } from '@sluice/source/plugins/decoders/versions.js'
+import { transformSync } from 'esbuild'
 import { ValidationError } from 'sluice/core'
 import { createDecoderTable, Report } from 'sluice/report'
 import { type Consumed, consume, opening, useKafka } from './support/kafka.js'
@@ -364,6 +367,48 @@ describe('a failure', () => {
     expect(new Set(values).size).toBe(1)
   })
 })
+
+test('the consumer of the recipe passes each report on once, also if it was sent again', async () => {
+  const brokers = world.server.plain
+  const store = await world.open({ brokers, topic: 'reports', create: { partitions: 2 } })
+  const reports = [3, 4, 8].flatMap(version =>
+    Array.from({ length: 20 }, (_, index) => makeReport({ version, time: TIME + index })),
+  )
+  await store.write(batchOf({ reports }))
+  // A process that was killed before it saved its cursors.
+  await store.write(batchOf({ reports: reports.slice(0, 30) }))
+  const last = makeReport({ version: 11, time: TIME + 60 })
+  await store.write(batchOf({ reports: [last] }))
+  const page = readFileSync(join(__dirname, '../../../docs/sink-recipes.md'), 'utf8')
+  const source = /```ts\n(import \{ Consumer[^`]*)```/.exec(page)?.[1] ?? ''
+  const { code } = transformSync(source, { loader: 'ts', format: 'cjs' })
+  const module = { exports: {} as { readOnce: ReadOnce } }
+  new Function('module', 'exports', 'require', code)(module, module.exports, require)
+  const read: { readonly feedID: string; readonly observationsTimestamp: number }[] = []
+  const end = new AbortController()
+  await module.exports.readOnce(
+    brokers,
+    async text => {
+      read.push(JSON.parse(text))
+      // Copies may still come from the other partition.
+      if (read.length === reports.length + 1) setTimeout(() => end.abort(), 500)
+    },
+    end.signal,
+  )
+  expect(read).toHaveLength(reports.length + 1)
+  for (const { feedID } of [...new Map(reports.map(each => [each.feedID, each])).values()]) {
+    const times = read
+      .filter(each => each.feedID === feedID)
+      .map(each => each.observationsTimestamp)
+    expect(times).toEqual(Array.from({ length: 20 }, (_, index) => TIME + index))
+  }
+})
+
+type ReadOnce = (
+  brokers: string,
+  handle: (report: string) => Promise<void>,
+  signal: AbortSignal,
+) => Promise<void>
 
 /** Repeats a call until it succeeds. Returns how often it has failed. */
 async function untilDone(call: () => Promise<unknown>): Promise<number> {

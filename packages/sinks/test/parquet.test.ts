@@ -123,6 +123,7 @@ describe('the files', () => {
       full_report: 'BLOB',
       source: 'VARCHAR',
       origin_id: 'VARCHAR',
+      received_at: 'TIMESTAMP WITH TIME ZONE',
       beyond: 'VARCHAR',
     })
   })

@@ -2,10 +2,14 @@
 // there twice, and the position never says more than the table holds.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
+import { killSinks } from './support/kills.js'
 import { type Database, usePostgres } from './support/postgres.js'
 import { compileProgram, type Program, runProgram } from './support/programs.js'
 import { TIME } from './support/reports.js'
 import { BATCH, EACH, FEEDS } from './support/server-batches.js'
+
+/** `SINK_KILLS=100 npm run test:sinks -- packages/sinks/test/postgres-killed` kills a hundred times. */
+const kills = Number(process.env.SINK_KILLS ?? 6)
 
 const world = usePostgres()
 
@@ -35,27 +39,35 @@ async function expectStored(database: Database, acked: number): Promise<number> 
   return (found?.rows ?? 0) / BATCH
 }
 
-test('a process is killed five times', async () => {
+test(`the command is killed ${kills} times, and in every other round the server, too`, async () => {
   const database = await world.create()
-  const path = compileProgram('write-to-server')
-  const total = 300
-  let acked = -1
-  for (let kill = 0; kill < 5; kill++) {
-    const program = runProgram(path, 'postgres', database.url, '', '', String(total))
-    await program.line('acked')
-    await sleep(60 + 40 * kill)
-    program.child.kill('SIGKILL')
-    await program.ended
-    expect(lastAcked(program)).toBeGreaterThan(acked)
-    acked = lastAcked(program)
-    // The server notices the death of its client, and ends the transaction.
-    await sleep(50)
-    expect(await expectStored(database, acked)).toBeLessThan(total)
-  }
-  const last = runProgram(path, 'postgres', database.url, '', '', String(total))
-  expect(await last.ended).toBe(0)
-  expect(await expectStored(database, total - 1)).toBe(total)
-})
+  const url = new URL(database.url)
+  const env = { PGPASSWORD: decodeURIComponent(url.password) }
+  url.password = ''
+  const { published, stored, ...wrong } = await killSinks({
+    to: url.href,
+    kills,
+    env,
+    async rows() {
+      const rows = await database.run<{ feed_id: string; time: string; raw: string }>(
+        `SELECT feed_id, observations_timestamp AS time, encode(full_report, 'hex') AS raw
+         FROM reports_v3`,
+      )
+      return rows.map(({ feed_id: feedID, time, raw }) => ({
+        ...{ feedID, observationsTimestamp: Number(time), fullReport: `0x${raw}` },
+      }))
+    },
+    async harm(kill) {
+      if (kill % 2 === 0) return
+      await world.server.stop('SIGKILL')
+      await sleep(100)
+      await world.server.start()
+      await sleep(Math.random() * 800)
+    },
+  })
+  expect(wrong).toEqual({ doubled: 0, missing: 0, strange: 0 })
+  expect(stored.length).toBe(published.length)
+}, 900_000)
 
 test('the server is killed while a process writes', async () => {
   const database = await world.create()

@@ -1,4 +1,6 @@
 // The store of Postgres against a real server: what it writes, read back by SQL.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { postgres } from '@sluice/sinks/postgres'
 import { allDecoders } from '@sluice/source/plugins/decoders/versions.js'
@@ -64,6 +66,7 @@ function expectRow(
     full_report: `\\x${report.fullReport.slice(2)}`,
     source: report.source,
     origin_id: report.originID ?? null,
+    received_at: expect.stringMatching(/^\d{4}-\d\d-\d\d /),
   })
 }
 
@@ -404,3 +407,49 @@ describe('two sinks', () => {
 })
 
 afterAll(() => expect(world.server.output).not.toContain('PANIC'))
+
+/** A query of Grafana as its data source of Postgres sends it. */
+function expandMacros(query: string, from: string, to: string): string {
+  const named = { '1m': 60 } as const
+  return query
+    .replace(/\$__timeFilter\((\w+)\)/g, `$1 BETWEEN '${from}' AND '${to}'`)
+    .replace(
+      /\$__timeGroup\((\w+), '(1m)'\)/g,
+      (_, column: string, length: keyof typeof named) =>
+        `floor(extract(epoch from ${column})/${named[length]})*${named[length]}`,
+    )
+}
+
+test('the queries for Grafana give prices, averages and delays', async () => {
+  const database = await world.create()
+  const store = await database.open(postgres(database.url))
+  const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
+  const minute = TIME - (TIME % 60)
+  const reports = Array.from({ length: 90 }, (_, index) =>
+    makeReport({ feedID, time: minute + index, values: { price: BigInt(index) * 10n ** 18n } }),
+  )
+  const receivedAt = reports.map((_, index) => (minute + index) * 1000 + 250)
+  await store.write(batchOf({ reports, receivedAt }))
+  const page = readFileSync(join(__dirname, '../../../docs/sink-recipes.md'), 'utf8')
+  const queries = [...page.matchAll(/```sql\n([^`]*)```/g)].map(([, sql = '']) => sql)
+  const [prices, averages, delays] = await Promise.all(
+    queries
+      .filter(sql => sql.includes('$__'))
+      .map(sql => {
+        const at = (time: number): string => new Date(time * 1000).toISOString()
+        return database.run<Record<string, unknown>>(expandMacros(sql, at(minute), at(minute + 89)))
+      }),
+  )
+  expect(prices).toEqual(
+    reports.map((_, index) => ({
+      time: new Date((minute + index) * 1000),
+      price: expect.stringMatching(new RegExp(`^${index}(\\.0*)?$`)),
+    })),
+  )
+  const rows = averages?.map(({ time, metric, price }) => [Number(time), metric, Number(price)])
+  expect(rows).toEqual([
+    [minute, feedID, 29.5],
+    [minute + 60, feedID, 74.5],
+  ])
+  expect(delays?.map(({ p99 }) => Number(p99))).toEqual([250, 250])
+})

@@ -275,6 +275,25 @@ describe('a sink', () => {
     expect(store.times(far)).toEqual([...past.slice(2), ...live])
   })
 
+  test('keeps where a feed begins before its first report is stored', async () => {
+    const store = new MemoryStore()
+    const [time = 0] = Array.from({ length: 3 }, () => service.store(far).observed)
+    store.before = ({ reports }) => {
+      if (reports.length > 0) throw new Error('away')
+    }
+    const first = open(store, { feeds: far, sink: { from: time } })
+    await first.stream.connect()
+    await until(() => first.states().includes('away'))
+    expect(store.kept).toEqual({ [far]: time - 1 })
+    await first.client.close()
+    await first.sink.close()
+    // A later process would begin later, if it had to go by `from`.
+    store.before = () => undefined
+    const next = open(store, { feeds: far, sink: { from: Date.now() + 60_000 } })
+    await next.stream.connect()
+    await until(() => store.rows.size === 3)
+  })
+
   test('two sinks each store all, and the next stream begins where the later one ended', async () => {
     const [quick, slow] = [new MemoryStore(), new MemoryStore()]
     const { apiKey, userSecret, endpoint, wsEndpoint } = service

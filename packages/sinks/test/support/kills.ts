@@ -48,7 +48,7 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
     for (let kill = 0; kill < options.kills; kill++) {
       const sink = start(engine, options)
       // At any moment: while it starts, while it fetches what it missed, and while it writes.
-      if (kill % 3 !== 2) await until(() => /is connected/.test(sink.output.err), 30_000)
+      if (kill % 3 !== 2) await connected(sink)
       await pause(100 + Math.random() * 1500)
       await options.harm?.(kill)
       sink.child.kill('SIGKILL')
@@ -62,7 +62,7 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
     for (const ms of END) {
       if (stored.length === published.length) break
       const last = start(engine, options)
-      await until(() => /is connected/.test(last.output.err), 30_000)
+      await connected(last)
       await pause(ms)
       last.child.kill('SIGTERM')
       await last.ended
@@ -80,6 +80,11 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
   } finally {
     await engine.close()
   }
+}
+
+async function connected({ output, child }: ReturnType<typeof start>): Promise<void> {
+  await until(() => /is connected/.test(output.err) || child.exitCode !== null, 30_000)
+  if (child.exitCode !== null) throw new Error(`the command has ended: ${output.err}`)
 }
 
 function start(engine: DataEngine, { to, env }: KillOptions) {
