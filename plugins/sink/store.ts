@@ -18,8 +18,8 @@ export interface SinkBatch {
   readonly candles: readonly Candle[]
   /**
    * The feeds whose position changes with this write. The other feeds keep theirs. Undefined if
-   * nothing changes. A position is never ahead of the reports that were written, so a store may keep
-   * it in the same transaction.
+   * nothing changes. A position is never ahead of the reports that were written, so a store may
+   * keep it in the same transaction.
    */
   readonly position: SinkPosition | undefined
 }
