@@ -282,7 +282,7 @@ export class FeedHistory {
     const enclosing = this.#cutRanges(time, below, shown === undefined)
     const part = shown && enclosing
     if (below === since - 1) this.showLink(report)
-    else if (below !== Number.NEGATIVE_INFINITY) {
+    else if (below !== Number.NEGATIVE_INFINITY && !this.#holdsCursor(since, below, shown)) {
       const from = this.gaps.reduce((at, gap) => (isIn(gap, at) ? gap.to + 1 : at), below + 1)
       if (this.#namesPredecessor(report, below))
         this.openNamed({ from, to: since - 1 }, digestOf(report), part)
@@ -293,6 +293,17 @@ export class FeedHistory {
       }
     }
     if (seen.newest !== time) this.#placeLate(time, shown, enclosing?.digest !== undefined)
+  }
+
+  /**
+   * Whether a fetched report is the first one after the cursor, and its range holds the cursor. A
+   * cursor need not be the time of a report: a sink may begin at any time. Neither the service nor
+   * the report knows of a report in between.
+   */
+  #holdsCursor(since: number, below: number, shown: Interval | undefined): boolean {
+    return (
+      below === this.seen.cursor && since <= below && shown !== undefined && shown.from <= below + 1
+    )
   }
 
   /**

@@ -275,6 +275,19 @@ describe('a sink', () => {
     expect(store.times(far)).toEqual([...past.slice(2), ...live])
   })
 
+  test('advances the position with each page, also from a time within a report', async () => {
+    const store = new MemoryStore()
+    service.store(far)
+    await pause(50)
+    const { validFrom, observed } = service.store(far)
+    const last = service.store(far).observed
+    expect(observed - validFrom).toBeGreaterThan(5)
+    const { stream } = open(store, { feeds: far, sink: { from: observed - 1 } })
+    await stream.connect()
+    await until(() => store.kept[far] === last, 4000)
+    expect(store.times(far)).toEqual([observed, last])
+  })
+
   test('keeps where a feed begins before its first report is stored', async () => {
     const store = new MemoryStore()
     const [time = 0] = Array.from({ length: 3 }, () => service.store(far).observed)

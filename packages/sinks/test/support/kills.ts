@@ -35,9 +35,6 @@ export interface Killed {
   readonly strange: number
 }
 
-/** Milliseconds that the last sinks run, until everything is stored. */
-const END = [10_000, 20_000, 60_000] as const
-
 /**
  * Runs `sluice sink` on 500 reports a second, kills it again and again at random moments, lets it
  * store the rest, and compares the store with what the engine has published.
@@ -59,8 +56,9 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
     let stored: readonly KeyedRow[] = []
     // The service allows ten requests a second, so fifty feeds take five seconds, and a range in
     // which the service may still store reports is asked for again.
-    for (const ms of END) {
-      if (stored.length === published.length) break
+    let before = -1
+    for (let ms = 10_000; stored.length < published.length && stored.length > before; ms = 20_000) {
+      before = stored.length
       const last = start(engine, options)
       await connected(last)
       await pause(ms)
