@@ -142,6 +142,9 @@ export function createRateChart(): Chart<RateDetails> {
   return { draw: ({ rates }) => course.draw(rates), redraw: course.redraw }
 }
 
+/** The chart of candles has room for so many at least. */
+const FEWEST = 30
+
 /**
  * Makes a chart of candles. A candle that closes above its open is hollow, and one that misses a
  * range has a mark below.
@@ -168,9 +171,11 @@ function createCandleChart(): Chart<FeedCandles> {
       const { candles, interval, widthMs } = given
       const half = widthMs / 2
       const times = candles.map(({ start }) => (start + half) / 1000)
-      // The ends of the scale are half a candle beyond the outer candles.
+      // The scale ends half a candle beyond the last one, and has room for thirty at least.
       const [first, last] = [candles[0], candles.at(-1)]
-      const ends = first && last ? [first.start / 1000, (last.start + widthMs) / 1000] : []
+      const end = (last?.start ?? 0) + widthMs
+      const begin = Math.min(first?.start ?? 0, end - FEWEST * widthMs)
+      const ends = first && last ? [begin / 1000, end / 1000] : []
       const all = ends.length === 0 ? [] : [ends[0] as number, ...times, ends[1] as number]
       const pad = (values: number[]) => (ends.length === 0 ? [] : [null, ...values, null])
       chart.setData([
