@@ -40,7 +40,9 @@ export interface Killed {
  * store the rest, and compares the store with what the engine has published.
  */
 export async function killSinks(options: KillOptions): Promise<Killed> {
-  const engine = await startDataEngine({ feeds: killedFeeds, intervalMs: 100, history: 0 })
+  const engine = await startDataEngine({ feeds: killedFeeds, intervalMs: 100, history: 100 })
+  const begin = Date.now()
+  const isCounted = (row: KeyedRow): boolean => row.observationsTimestamp >= begin
   try {
     for (let kill = 0; kill < options.kills; kill++) {
       const sink = start(engine, options)
@@ -52,7 +54,7 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
       await sink.ended
     }
     engine.pause()
-    const published = engine.ledger()
+    const published = engine.ledger().filter(isCounted)
     let stored: readonly KeyedRow[] = []
     // The service allows ten requests a second, so fifty feeds take five seconds, and a range in
     // which the service may still store reports is asked for again.
@@ -64,7 +66,7 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
       await pause(ms)
       last.child.kill('SIGTERM')
       await last.ended
-      stored = await options.rows()
+      stored = (await options.rows()).filter(isCounted)
     }
     const keys = new Map(published.map(row => [keyOf(row), row.fullReport]))
     const seen = new Set(stored.map(keyOf))
@@ -86,7 +88,7 @@ async function connected({ output, child }: ReturnType<typeof start>): Promise<v
 }
 
 function start(engine: DataEngine, { to, env }: KillOptions) {
-  const args = ['sink', killedFeeds.join(','), '--to', to, '--from', '2m', '--flush', '200']
+  const args = ['sink', killedFeeds.join(','), '--to', to, '--from', '5s', '--flush', '200']
   return startCommand([...args, '--ha'], {
     env: {
       API_KEY: engine.apiKey,
