@@ -1,6 +1,12 @@
 import { decodeReport } from 'sluice/plugins/decoders'
 import { feedVersion, isFeedID, LONGEST_RANGE } from 'sluice/report'
-import { type GivenReport, readReports, signedFeedID } from './input/reports.js'
+import {
+  brokenRule,
+  type GivenReport,
+  type ReadOptions,
+  readReports,
+  signedFeedID,
+} from './input/reports.js'
 import type { IO } from './io.js'
 import { feedTime } from './values.js'
 
@@ -108,13 +114,16 @@ export async function readRecorded(
   for await (const report of recordedReports(files, io)) add(report)
 }
 
+/** How a recording is read. */
+export const recording: ReadOptions = { mayBeEmpty: true, isRead: true, check: brokenRule }
+
 /** The reports of recorded files, one file after the other. */
 export async function* recordedReports(
   files: readonly string[],
   io: IO,
 ): AsyncGenerator<CompleteReport> {
   for (const file of files)
-    for await (const report of readReports(file, io, { mayBeEmpty: true, isRead: true })) {
+    for await (const report of readReports(file, io, recording)) {
       if (io.signal.aborted) return
       yield complete(report)
     }

@@ -210,6 +210,20 @@ export function checkPast(option: string, ms: number | undefined): void {
   throw new ValidationError(`${option} must not be in the future${time}`)
 }
 
+/** Milliseconds that a command may take from its start to its first request. */
+const START = 60_000
+
+/** How far back reports are fetched: as long as an outage may last, and at least to `from`. */
+export function reachOf({
+  backfill,
+  from = Date.now(),
+}: {
+  readonly backfill: number
+  readonly from?: number
+}): number {
+  return Math.max(backfill, Date.now() - from + START)
+}
+
 /** Converts Unix milliseconds to the unit of a feed, rounded down. */
 export function feedTime(feedID: string, ms: number): number {
   return feedResolution(feedID) === 's' ? Math.floor(ms / 1000) : Math.floor(ms)

@@ -58,6 +58,9 @@ function readReport(fullReport: string): Omit<SignedReport, 'feedID' | 'fullRepo
   }
 }
 
+/** The latest time of a Date. */
+const LATEST = 8_640_000_000_000_000
+
 /** Checks one recorded report. In errors, `where` says which report is wrong. */
 function checkReport(recorded: unknown, where: string): CheckedRecord {
   const { feedID, fullReport, validFromTimestamp, observationsTimestamp, ...came } = (recorded ??
@@ -73,8 +76,11 @@ function checkReport(recorded: unknown, where: string): CheckedRecord {
   if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(observations))
     throw new ValidationError(`replay: ${where}: neither the record nor its report has times`)
   const { source = 'live', originID, receivedAt } = came
-  if (receivedAt !== undefined && !(Number.isFinite(receivedAt) && receivedAt >= 0))
-    throw new ValidationError(`replay: ${where}: receivedAt is a number of milliseconds`)
+  if (
+    receivedAt !== undefined &&
+    !(Number.isFinite(receivedAt) && receivedAt >= 0 && receivedAt <= LATEST)
+  )
+    throw new ValidationError(`replay: ${where}: receivedAt is milliseconds of Unix time`)
   return {
     feedID: feedID.toLowerCase(),
     fullReport,

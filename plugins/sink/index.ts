@@ -1,7 +1,7 @@
 import type { Plugin, Stage } from '../../client/contract/plugin.js'
 import { type CursorStore, cursorStoreKey, type StreamScope } from '../../client/contract/scope.js'
 import { asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
-import { asError, DataStreamsError, isStreamsError } from '../../core/errors.js'
+import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import {
@@ -19,7 +19,7 @@ import { type ClientScope, checkAbove, type ServiceKey } from '../../core/scope.
 import type { Candle } from '../../report/candle.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import type { SinkBatch, SinkPosition, SinkStore } from './store.js'
+import type { SinkBatch, SinkPosition, SinkRefusal, SinkStore } from './store.js'
 
 export type { SinkBatch, SinkOpening, SinkPosition, SinkRefusal, SinkStore } from './store.js'
 
@@ -125,6 +125,8 @@ declare module '../../core/errors.js' {
 const FIRST_RETRY = 250
 /** A call of the store that takes longer than so many milliseconds is announced. */
 const SLOW = 10_000
+/** Milliseconds that a closing sink waits for a call of the store that does not end. */
+const HANG = 1000
 /** Milliseconds that a stream waits for its store before it fails. */
 const OPEN_LIMIT = 60_000
 
@@ -160,8 +162,9 @@ export interface ReportSink extends Plugin<never>, AsyncDisposable {
    */
   flush(): Promise<void>
   /**
-   * Writes what waits, for `closeTimeout` milliseconds at most, and closes the store. Close the
-   * streams first. Closing the last client does it, too, but does not wait for it.
+   * Writes what waits, for `closeTimeout` milliseconds at most, and closes the store, also in the
+   * middle of a call that does not end. Close the streams first. Closing the last client does it,
+   * too, but does not wait for it.
    */
   close(): Promise<void>
   /** A copy of the counts so far. */
@@ -196,6 +199,8 @@ class Sink implements ReportSink {
   #candles = new Map<string, Candle>()
   #position: SinkPosition | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  /** Announces a call that takes long. */
+  #slow: ReturnType<typeof setTimeout> | undefined
   #isWriting = false
   /** True if what waits is to be written without delay. */
   #isDue = false
@@ -398,7 +403,7 @@ class Sink implements ReportSink {
     const { signal } = this.#life
     for (let delay = FIRST_RETRY; ; delay = Math.min(2 * delay, this.#settings.maxRetryDelay)) {
       signal.throwIfAborted()
-      const slow = setTimeout(() => this.#tell('slow'), SLOW)
+      this.#slow = setTimeout(() => this.#tell('slow'), SLOW)
       try {
         const value = await call()
         if (this.#awaySince !== undefined) {
@@ -415,7 +420,7 @@ class Sink implements ReportSink {
           this.#tell('away', error)
         }
       } finally {
-        clearTimeout(slow)
+        clearTimeout(this.#slow)
       }
       await sleep(delay * (0.5 + Math.random() / 2), signal)
     }
@@ -433,6 +438,7 @@ class Sink implements ReportSink {
 
   #end(reason: DataStreamsError): void {
     clearTimeout(this.#timer)
+    clearTimeout(this.#slow)
     this.#life.end(reason)
     this.#opened.reject(reason)
     for (const { done } of this.#flushes.splice(0)) done.reject(reason)
@@ -492,7 +498,11 @@ class Sink implements ReportSink {
 
   async #put(batch: SinkBatch): Promise<void> {
     const begun = performance.now()
-    const refused = (await this.#call('write', () => this.#store.write(batch))) ?? []
+    const refused = await this.#call('write', async () => {
+      const answer = (await this.#store.write(batch)) ?? []
+      checkRefusals(this.#store.name, answer, batch)
+      return answer
+    })
     this.#lastWriteMs = performance.now() - begun
     const counts = this.#counts
     counts.batches++
@@ -521,8 +531,12 @@ class Sink implements ReportSink {
     }
     this.#end(new DataStreamsError(`sink ${this.#store.name} was closed`, { code: 'CLOSED' }))
     if (!this.#isOpening) return
-    await this.#lastCall
-    await this.#store.close()
+    // A store that hangs in a call is closed, too, and not waited for.
+    const isIdle = await within(HANG, this.#lastCall)
+    const closed = this.#store.close()
+    if (isIdle) await closed
+    else if (!(await within(HANG, closed)))
+      this.#log?.warn?.(`sink ${this.#store.name}: the store has not answered, not even to close`)
   }
 
   #tell(state: SinkStatus['state'], error?: Error): void {
@@ -539,6 +553,30 @@ class Sink implements ReportSink {
     for (const { events, signal } of this.#streams)
       if (!signal.aborted) events.emit(event as never, value as never)
   }
+}
+
+/** Resolves with whether a promise is fulfilled within some milliseconds. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const life = createLifetime()
+  const late = sleep(ms, life.signal).then(
+    () => false,
+    () => true,
+  )
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    life.end()
+  }
+}
+
+/** Throws if a store does not answer with refusals of this batch. */
+function checkRefusals(store: string, refused: unknown, { reports }: SinkBatch): void {
+  const isRefusal = (each: Partial<SinkRefusal> | null): boolean =>
+    reports.includes(each?.report as Report) && typeof each?.reason === 'string'
+  if (Array.isArray(refused) && refused.every(isRefusal)) return
+  throw new ValidationError(
+    `${store}: write must resolve with a list of { report, reason }, each report one of the batch`,
+  )
 }
 
 /**

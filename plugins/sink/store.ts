@@ -66,8 +66,8 @@ export interface SinkStore {
    */
   position?(): Promise<SinkPosition>
   /**
-   * Closes the store. It is called once, and also after a failed `open`. If it rejects, so does
-   * `close` of the sink.
+   * Closes the store. It is called once, also after a failed `open`, and in the middle of a call
+   * that does not end. If it rejects, so does `close` of the sink.
    */
   close(): Promise<void>
 }

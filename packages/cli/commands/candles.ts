@@ -10,7 +10,7 @@ import {
 import { decodeReport } from 'sluice/plugins/decoders'
 import { formatPrice, toJSON } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { complete } from '../gaps.js'
+import { complete, recording } from '../gaps.js'
 import { factsOf, feedsText, findFeeds, findKnownFeeds } from '../input/feeds.js'
 import { readReports } from '../input/reports.js'
 import { type IO, print, stopped } from '../io.js'
@@ -26,7 +26,7 @@ import { checkPast, givenTime, timeText } from '../values.js'
 /** Adds `candles`. */
 export const addCandlesCommand: AddCommand = defineCommand({
   name: 'candles',
-  runsUntilStopped: ({ from, in: files }) => from === undefined && files === undefined,
+  runsUntilStopped: ({ from, in: files }) => from === undefined && (files ?? []).length === 0,
   help: 'candles of feeds: live until Ctrl-C, of a time that is past, or of recorded files',
   arguments: { '[feeds...]': `${feedsText}; of recorded files, all without` },
   options: {
@@ -112,7 +112,7 @@ async function* readRecordings(
   io: IO,
 ): AsyncGenerator<PricedReport> {
   for (const file of files)
-    for await (const each of readReports(file, io, { mayBeEmpty: true, isRead: true })) {
+    for await (const each of readReports(file, io, recording)) {
       if (io.signal.aborted) return
       const report = complete(each)
       if (wanted.size > 0 && !wanted.has(report.feedID)) continue

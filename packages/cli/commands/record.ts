@@ -12,7 +12,7 @@ import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 import { noteSink } from '../stream/sink.js'
-import { checkPast, givenTime, timeText } from '../values.js'
+import { checkPast, givenTime, reachOf, timeText } from '../values.js'
 
 /** Adds `record`. */
 export const addRecordCommand: AddCommand = defineCommand({
@@ -75,7 +75,7 @@ export const addRecordCommand: AddCommand = defineCommand({
     const service = findService(options, io)
     const config = await configure(options, io)
     await using metrics = await startMetrics(options, io)
-    const continuity = { ...config.continuity, maxBackfill: options.backfill }
+    const continuity = { ...config.continuity, maxBackfill: reachOf(options) }
     const recording = await Recording.open(dir)
     try {
       const store = recording.storeOf(compression, rotation, io)

@@ -5,7 +5,7 @@ import { type SinkStore, sink } from 'sluice/plugins/sink'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
 import { feedsText } from '../input/feeds.js'
-import { checkFolder } from '../input/files.js'
+import { checkCursors } from '../input/cursors.js'
 import { stopped, warn } from '../io.js'
 import { count } from '../output/feeds.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
@@ -14,7 +14,7 @@ import { signerOptions } from '../service/signers.js'
 import { lookUpFeeds } from '../stream/look-up.js'
 import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 import { noteSink, ProgressLine } from '../stream/sink.js'
-import { checkPast, timeText } from '../values.js'
+import { checkPast, reachOf, timeText } from '../values.js'
 
 /** Reports that may wait for the store: a minute of 500 reports a second. */
 const QUEUE = 32_768
@@ -93,7 +93,7 @@ export const addSinkCommand: AddCommand = defineCommand({
       throw new ValidationError('--cursors must be given: kafka keeps no position')
     if (!hasPosition && from !== undefined)
       throw new ValidationError('--from needs a store that keeps its position')
-    if (cursors !== undefined) checkFolder('--cursors', cursors)
+    if (cursors !== undefined) await checkCursors(cursors)
     const stored = sink(store, {
       ...{ maxDelay: options.flush, closeTimeout: options.closeTimeout },
       ...given({ from }),
@@ -103,7 +103,7 @@ export const addSinkCommand: AddCommand = defineCommand({
     const service = findService(options, io)
     const config = await configure(options, io)
     await using metrics = await startMetrics(options, io)
-    const continuity = { ...config.continuity, maxBackfill: options.backfill }
+    const continuity = { ...config.continuity, maxBackfill: reachOf(options) }
     const above = [...metrics.plugins, stored, ...bars]
     await using client = connect(service, { ...config, continuity }, above)
     const feeds = await lookUpFeeds(args.feeds, service, config, options, io)
@@ -168,7 +168,7 @@ async function storeOf({
     return { store: parquet(rest, { ...options, beyond }), hasPosition: true }
   }
   if (scheme === 'postgres' || scheme === 'postgresql') {
-    if (/^\/\/[^/@]*:[^/@]*@/.test(rest))
+    if (/^\/\/[^/@]*:[^/@]*@|[?&](?:ssl)?password=/i.test(rest))
       throw new ValidationError(
         '--to must have no password, which others could see: set PGPASSWORD, or use ~/.pgpass',
       )

@@ -1,10 +1,10 @@
-import { asError, ValidationError } from 'sluice/core'
+import { ValidationError } from 'sluice/core'
 import { streamHealth } from 'sluice/health'
 import { marketGuard } from 'sluice/plugins/market-guard'
 import { fileCursors } from 'sluice/stores'
 import { type AddCommand, defineCommand, given, inGroup } from '../command.js'
+import { checkCursors } from '../input/cursors.js'
 import { feedsText } from '../input/feeds.js'
-import { checkFolder } from '../input/files.js'
 import { print, warn } from '../io.js'
 import { createFormat, formatNameOf, formatOptions } from '../output/format.js'
 import { metricsOptions, startMetrics } from '../output/metrics.js'
@@ -96,16 +96,3 @@ export const addStreamCommand: AddCommand = defineCommand({
     })
   },
 })
-
-/** Throws if a file of cursors is there and can't be read: the stream would go on without it. */
-async function checkCursors(path: string): Promise<void> {
-  checkFolder('--cursors', path)
-  try {
-    await fileCursors(path).load()
-  } catch (thrown) {
-    throw new ValidationError(
-      `--cursors: ${asError(thrown).message}: remove that file, or name another`,
-      { cause: asError(thrown) },
-    )
-  }
-}

@@ -41,6 +41,8 @@ export interface ReadOptions {
    * shows just the progress bar.
    */
   readonly isRead?: boolean
+  /** Returns the rule that a report breaks. Such a report is left out, too. */
+  readonly check?: (report: GivenReport) => string | undefined
 }
 
 /**
@@ -71,7 +73,7 @@ export async function* readReports(
 async function* readInput(
   given: string,
   io: IO,
-  { isRead, mayBeCut }: ReadOptions,
+  { isRead, mayBeCut, check }: ReadOptions,
 ): AsyncGenerator<GivenReport> {
   const place = given === '-' ? '' : ` of ${given}`
   let isCut = false
@@ -96,8 +98,12 @@ async function* readInput(
             `${what} on ${lines}${place} must be hexadecimal digits or JSON`,
           )
         for (const report of reportsIn(value, `${lines}${place}`)) {
-          count++
-          yield report
+          const rule = check?.(report)
+          if (rule !== undefined) leaveOut(`${what} on ${lines}${place}: ${rule}: left out`)
+          else {
+            count++
+            yield report
+          }
         }
       } catch (thrown) {
         // The line that the cut leaves is named already. An input that begins with something else
@@ -120,6 +126,32 @@ const FEED_TO = 578
 /** The text where a report has the id of its feed, which may be no id. */
 export function feedIDIn(fullReport: string): string {
   return `0x${fullReport.slice(FEED_FROM, FEED_TO).toLowerCase()}`
+}
+
+/** The digits of a word. */
+const WORD = 64
+/** The latest time of a Date. */
+const LATEST = 8_640_000_000_000_000
+
+/** The rule that a line of a recording breaks; undefined if it breaks none. */
+export function brokenRule(report: GivenReport): string | undefined {
+  const { fullReport, feedID, validFromTimestamp, observationsTimestamp, receivedAt } = report
+  if (!/^0x(?:[0-9a-f]{2})+$/i.test(fullReport)) return 'fullReport must be 0x and digits'
+  if (receivedAt !== undefined && !(receivedAt >= 0 && receivedAt <= LATEST))
+    return `receivedAt must be milliseconds of Unix time, not ${receivedAt}`
+  const signed = feedIDIn(fullReport)
+  if (typeof feedID === 'string' && feedID.toLowerCase() !== signed)
+    return `feedID is ${feedID}, and the report is signed for ${signed}`
+  // A report of version 1 has block numbers in the place of these times.
+  if (signed.slice(3, 6) === '001') return undefined
+  const given = { validFromTimestamp, observationsTimestamp }
+  for (const [index, [name, time]] of Object.entries(given).entries()) {
+    const at = FEED_TO + index * WORD
+    const word = Number(`0x${fullReport.slice(at, at + WORD)}`)
+    if (time !== undefined && time !== word)
+      return `${name} is ${time}, and the report is signed for ${word}`
+  }
+  return undefined
 }
 
 /** The id of the feed that a report was signed for. */

@@ -85,6 +85,32 @@ test('and as JSON and CSV, the same from a recorded file', async () => {
   expect(recorded.out.split('\n').sort()).toEqual(out.split('\n').sort())
 })
 
+test('of a damaged recording, what can be read', async () => {
+  const lines = engine
+    .ledger()
+    .slice(0, 60)
+    .map(report => ({ ...report, receivedAt: report.observationsTimestamp * 1000 }))
+  const damaged: readonly (readonly [Record<string, unknown>, string])[] = [
+    [{ fullReport: '0xZZ' }, 'line 2 of .*: fullReport must be 0x and digits'],
+    [{ observationsTimestamp: 5 }, 'line 3 of .*: observationsTimestamp is 5, and the report is'],
+    [{ receivedAt: -5 }, 'line 4 of .*: receivedAt must be milliseconds of Unix time, not -5'],
+    [{ feedID: `0x0003${'f'.repeat(60)}` }, 'line 5 of .*: feedID is .*, and the report is signed'],
+  ]
+  const file = join(folder, 'damaged.ndjson')
+  const written = lines.map((line, index) => ({ ...line, ...damaged[index - 1]?.[0] }))
+  writeFileSync(file, written.map(line => `${JSON.stringify(line)}\n`).join(''))
+  const { code, out, err } = await run(['--in', file, '--json'])
+  expect(code).toBe(5)
+  for (const [, rule] of damaged) expect(err).toMatch(new RegExp(`${rule}.*left out`))
+  expect(JSON.parse(out)).toMatchObject({
+    count: 56,
+    missing: [{ from: first + 1, to: first + 4 }],
+  })
+  const gaps = await runHere(['gaps', file], {})
+  expect(gaps.code).toBe(5)
+  expect(gaps.err).toMatch(/left out/)
+})
+
 test('live candles, until it is stopped', async () => {
   const running = start(['candles', eth, '--interval', '1s', '--json'], { env: environment() })
   await until(() => engine.connections === 1)
@@ -92,7 +118,7 @@ test('live candles, until it is stopped', async () => {
   engine.publish(eth, { validFromTimestamp: time, observationsTimestamp: time, price: 5n })
   await until(() => running.output.out.includes(`"start":${time}`))
   running.stop()
-  await running.ended
+  expect(await running.ended).toMatchObject({ code: 0 })
   expect(running.output.out).toContain('"open":"5"')
 })
 

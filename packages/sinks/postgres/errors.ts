@@ -3,7 +3,7 @@ import { codeOf, foreignCause } from 'sluice/internal'
 
 /** What to do about errors that waiting does not mend, by SQLSTATE. */
 const advice: Readonly<Record<string, string>> = {
-  '28P01': 'correct user and password of the URL',
+  '28P01': 'correct the user, or the password in PGPASSWORD, ~/.pgpass or the URL',
   '28000': 'correct the user of the URL, or let the server accept it in pg_hba.conf',
   '3D000': 'create the database, or name another in the URL',
   '3F000': 'create the schema, or name another in the option schema',
@@ -43,7 +43,7 @@ export function postgresError(name: string, what: string, thrown: unknown): Data
   const message = `${name}: ${what}: ${cause.message}`
   const lasting = (todo: string) => new ValidationError(`${message}: ${todo}`, { cause })
   if (isUntrusted(code)) return lasting('give the URL the certificate as sslrootcert=FILE')
-  if (/^SASL: .*password/.test(cause.message)) return lasting('give the URL a password')
+  if (/^SASL: .*password/.test(cause.message)) return lasting('give the password in PGPASSWORD, in ~/.pgpass or in the URL')
   if (/does not support SSL/.test(cause.message))
     return lasting('turn TLS on at the server, or give the URL sslmode=disable')
   if (/^[0-9A-Z]{5}$/.test(code) && lastingClasses.test(code) && !passing.has(code))

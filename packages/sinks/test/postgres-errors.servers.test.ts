@@ -75,7 +75,7 @@ describe('opening fails for good', () => {
   test.each([
     ['a wrong password', { password: 'wrong' }, /correct user and password/],
     ['an unknown user', { username: 'nobody' }, /correct user and password/],
-    ['no password', { password: '' }, /give the URL a password/],
+    ['no password', { password: '' }, /give the password in PGPASSWORD/],
     ['no database', { pathname: '/none' }, /create the database/],
     ['a server without TLS', { search: '?sslmode=verify-full' }, /sslmode=disable/],
     ['a certificate that is no file', { search: '?sslrootcert=/none.pem' }, /none\.pem/],

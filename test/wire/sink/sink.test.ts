@@ -288,6 +288,43 @@ describe('a sink', () => {
     expect(store.times(far)).toEqual([observed, last])
   })
 
+  test('is closed in time, also in the middle of a write that never ends', async () => {
+    const store = new MemoryStore()
+    store.before = ({ reports }) => (reports.length > 0 ? new Promise(() => undefined) : undefined)
+    const { client, stream, sink: stored } = open(store)
+    await stream.connect()
+    publish(3)
+    await until(() => stored.metrics().pending === 3)
+    await client.close()
+    const begun = performance.now()
+    await stored.close()
+    expect(performance.now() - begun).toBeLessThan(4000)
+    expect(store.closed).toBe(1)
+    expect(stored.metrics().pending).toBe(3)
+  })
+
+  test.each([
+    ['no list', 'abc'],
+    ['a report of its own', [{ report: {}, reason: 'strange' }]],
+    ['no reason', undefined],
+  ])('ends if the store answers with %s', async (_, answer) => {
+    const store = new MemoryStore()
+    const write = store.write.bind(store)
+    store.write = async batch => {
+      await write(batch)
+      if (batch.reports.length === 0) return []
+      return (answer ?? [{ report: batch.reports[0] }]) as never
+    }
+    const { stream, sink: stored } = open(store)
+    await stream.connect()
+    publish(2)
+    expect(await failureOf(stream.closed)).toMatchObject({
+      code: 'SINK',
+      message: expect.stringContaining('write must resolve with a list of { report, reason }'),
+    })
+    expect(stored.metrics()).toMatchObject({ written: 0, refused: 0 })
+  })
+
   test('keeps where a feed begins before its first report is stored', async () => {
     const store = new MemoryStore()
     const [time = 0] = Array.from({ length: 3 }, () => service.store(far).observed)
