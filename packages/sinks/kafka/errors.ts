@@ -82,6 +82,7 @@ export function kafkaError(name: string, what: string, thrown: unknown): DataStr
 }
 
 function textOf({ message, apiId, serverErrorMessage }: LibraryError): string {
-  const said = typeof serverErrorMessage === 'string' ? serverErrorMessage : message
+  const text = typeof serverErrorMessage === 'string' ? serverErrorMessage : message
+  const said = text.replace(/\.$/, '')
   return typeof apiId === 'string' ? `${apiId} (${said})` : said
 }

@@ -43,7 +43,8 @@ export function postgresError(name: string, what: string, thrown: unknown): Data
   const message = `${name}: ${what}: ${cause.message}`
   const lasting = (todo: string) => new ValidationError(`${message}: ${todo}`, { cause })
   if (isUntrusted(code)) return lasting('give the URL the certificate as sslrootcert=FILE')
-  if (/^SASL: .*password/.test(cause.message)) return lasting('give the password in PGPASSWORD, in ~/.pgpass or in the URL')
+  if (/^SASL: .*password/.test(cause.message))
+    return lasting('give the password in PGPASSWORD, in ~/.pgpass or in the URL')
   if (/does not support SSL/.test(cause.message))
     return lasting('turn TLS on at the server, or give the URL sslmode=disable')
   if (/^[0-9A-Z]{5}$/.test(code) && lastingClasses.test(code) && !passing.has(code))

@@ -73,8 +73,8 @@ const at = (url: string, change: Change): string => Object.assign(new URL(url), 
 
 describe('opening fails for good', () => {
   test.each([
-    ['a wrong password', { password: 'wrong' }, /correct user and password/],
-    ['an unknown user', { username: 'nobody' }, /correct user and password/],
+    ['a wrong password', { password: 'wrong' }, /correct the user, or the password/],
+    ['an unknown user', { username: 'nobody' }, /correct the user, or the password/],
     ['no password', { password: '' }, /give the password in PGPASSWORD/],
     ['no database', { pathname: '/none' }, /create the database/],
     ['a server without TLS', { search: '?sslmode=verify-full' }, /sslmode=disable/],
