@@ -18,13 +18,13 @@ type Chunks = AsyncIterable<Uint8Array>
 
 /**
  * Decompresses gzip and zstd, which it detects by their first bytes. Passes other data on
- * unchanged. Calls `onCut` if the end of the data is missing, as in a file that is still being
- * written.
+ * unchanged. Calls `onCut` where the data can't be read any further: their end is missing, as in a
+ * file that is still being written, or they are damaged.
  */
 export async function* decompress(
   what: string,
   chunks: Chunks,
-  onCut: () => void,
+  onCut: (how: string) => void,
 ): AsyncGenerator<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]()
   const head = await iterator.next()
@@ -40,8 +40,8 @@ export async function* decompress(
     else yield* all()
   } catch (thrown) {
     const code = codeOf(thrown)
-    if (code === 'Z_BUF_ERROR') onCut()
-    else if (/^Z_|^ZSTD_/.test(code)) throw new ValidationError(`${what} is damaged: ${code}`)
+    if (code === 'Z_BUF_ERROR') onCut('ends in the middle of its compressed data')
+    else if (/^Z_|^ZSTD_/.test(code)) onCut(`is damaged (${code})`)
     else throw thrown
   }
 }

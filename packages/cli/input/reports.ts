@@ -85,9 +85,9 @@ async function* readInput(
   }
   const progress = createProgress(io, isRead)
   const chunks = chunksOf(given, io, share => progress.update(share, () => given))
-  const bytes = decompress(given === '-' ? 'standard input' : given, chunks, () => {
+  const bytes = decompress(given === '-' ? 'standard input' : given, chunks, how => {
     isCut = true
-    leaveOut(`${given} ends in the middle of its compressed data: the reports after it are missing`)
+    leaveOut(`${given} ${how}: the reports after it are missing`)
   })
   try {
     for await (const { value, line, from } of valuesIn(linesOf(what, bytes))) {

@@ -138,10 +138,15 @@ test('a packed file that is being written is read as far as it goes', async () =
   const message = `${file} ends in the middle of its compressed data: the reports after it are missing`
   expect([err, code]).toEqual([`sluice: ${message}\n`, 5])
   expect((await runHere(['gaps', file])).code).toBe(5)
-  writeFileSync(file, Buffer.concat([part, Buffer.from(part).fill(0xff, 12, 30)]))
-  const damaged = await runHere(['decode', file])
-  expect(damaged.err).toMatch(/^sluice: .*growing.*\n$/)
-  expect(damaged.code).toBe(2)
+  const wrong = Buffer.from(part).fill(0xff, 12, 30)
+  writeFileSync(file, Buffer.concat([...Array<Buffer>(500).fill(part), wrong]))
+  const damaged = await runHere(['decode', file, '--json'])
+  const [line = ''] = damaged.out.split('\n')
+  expect(JSON.parse(line)).toMatchObject({ feedID: one.feedID })
+  expect(damaged.err).toMatch(
+    /^sluice: .*growing.* is damaged \(Z_\w+\): the reports after it .*\n$/,
+  )
+  expect(damaged.code).toBe(5)
 })
 
 test('CSV has the columns of the first report', async () => {
