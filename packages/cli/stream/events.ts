@@ -122,6 +122,8 @@ function describeStatus(
   nameOf: (feedID: string) => string,
 ): readonly [EventLevel, string, string] | undefined {
   const { type } = status
+  // The service is not to blame for a store that has ended the stream.
+  if ('error' in status && isStreamsError(status.error, 'SINK')) return undefined
   const names = (feedIDs: readonly string[]): string => {
     const more = feedIDs.length > MOST_NAMES ? ` and ${feedIDs.length - MOST_NAMES} more` : ''
     return `${feedIDs.slice(0, MOST_NAMES).map(nameOf).join(', ')}${more}`
