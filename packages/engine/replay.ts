@@ -75,6 +75,15 @@ function checkReport(recorded: unknown, where: string): CheckedRecord {
   const observations = observationsTimestamp ?? own?.observationsTimestamp
   if (!Number.isSafeInteger(validFrom) || !Number.isSafeInteger(observations))
     throw new ValidationError(`replay: ${where}: neither the record nor its report has times`)
+  // A wrong time would move the clock of a replay by years.
+  for (const [name, time, signed] of [
+    ['validFromTimestamp', validFrom, own?.validFromTimestamp],
+    ['observationsTimestamp', observations, own?.observationsTimestamp],
+  ] as const)
+    if (signed !== undefined && time !== signed)
+      throw new ValidationError(
+        `replay: ${where}: ${name} is ${time}, and the report is signed for ${signed}`,
+      )
   const { source = 'live', originID, receivedAt } = came
   if (
     receivedAt !== undefined &&

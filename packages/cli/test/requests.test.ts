@@ -270,15 +270,10 @@ describe('sluice gaps', () => {
   })
 
   test('of reports of one unit each it says only that something may be missing', async () => {
-    const { fullReport } = engine.ledger()[0] as { fullReport: string }
+    await using narrow = await startDataEngine({ feeds: [eth], intervalMs: 0, history: 0 })
     const file = inFolder('narrow.ndjson')
     const line = (time: number): string =>
-      JSON.stringify({
-        feedID: eth,
-        fullReport,
-        validFromTimestamp: time,
-        observationsTimestamp: time,
-      })
+      JSON.stringify(narrow.publish(eth, { validFromTimestamp: time, observationsTimestamp: time }))
     writeFileSync(file, [1, 2, 5].map(at => line(FIRST + at)).join('\n'))
     const { out, code } = await run('gaps', file)
     expect(out).toMatch(

@@ -282,6 +282,13 @@ test('a damaged recording loses nothing but its damaged lines, each of which is 
   ])
   // The end of the compressed data is missing, and no report.
   expect(replay.left).toBe(reports.length)
+  const [first] = reports as [RecordedReport]
+  await expect(startReplay([{ ...first, observationsTimestamp: 5 }])).rejects.toThrow(
+    'replay: record 0: observationsTimestamp is 5, and the report is signed for',
+  )
+  await expect(startReplay([{ ...first, receivedAt: 1e17 }])).rejects.toThrow(
+    'replay: record 0: receivedAt is milliseconds of Unix time',
+  )
   await expect(startReplay(cut)).rejects.toThrow('ends in the middle of its compressed data')
   await expect(startReplay(wrong)).rejects.toThrow(/line 1 of .* isn't JSON\. Correct or remove/)
 })
@@ -294,7 +301,11 @@ test('an archive of more than a mebibyte is in a file, and is read as it was wri
       const time = noon + at
       // Each report differs, and some are no lower-case hexadecimal.
       const digits = at.toString(16).padStart(8, '0')
-      const fullReport = `${sample.fullReport.slice(0, -8)}${at % 3 === 0 ? digits.toUpperCase() : digits}`
+      const end = at % 3 === 0 ? digits.toUpperCase() : digits
+      // Both times stand behind the feed id.
+      const times = time.toString(16).padStart(64, '0').repeat(2)
+      const { fullReport: text } = sample
+      const fullReport = `${text.slice(0, 578)}${times}${text.slice(706, -8)}${end}`
       yield { feedID: eth, fullReport, validFromTimestamp: time, observationsTimestamp: time }
     }
   }

@@ -19,7 +19,8 @@ const names = ['killed', ...present.map(({ name }) => name)]
 const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
 const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
 const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
-const child = spawn(process.execPath, [jest, ...files], {
+// Most of them wait: for a server to start, to die, or to be given up.
+const child = spawn(process.execPath, [jest, '--maxWorkers=4', ...files], {
   env: { ...process.env, ...places, TEST_SINKS: '1' },
   stdio: 'inherit',
 })
