@@ -21,7 +21,7 @@ function run(path: string): Promise<{ code: number | null; out: string }> {
         out += chunk
       })
     }
-    const guard = setTimeout(() => child.kill('SIGKILL'), 30_000)
+    const guard = setTimeout(() => child.kill('SIGKILL'), 90_000)
     child.on('close', code => {
       clearTimeout(guard)
       resolve({ code, out })
