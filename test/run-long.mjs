@@ -32,7 +32,7 @@ const suites = [
 ]
 /** The longest ones, which change only with the test kit, the vault's resharing, the release, the replay and the stores. */
 const notShared =
-  'test/(testing/(planted|found)|vault/holder-attack-table|build/(publish|check-release)|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
+  'test/(testing/(planted|found|worked)|vault/holder-attack-table|build/(publish|check-release)|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
