@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type KeyedRow, killSinks } from './support/kills.js'
 
 /** `SINK_KILLS=100 npm run test:sinks -- packages/sinks/test/killed` kills each a hundred times. */
-const kills = Number(process.env.SINK_KILLS ?? 6)
+const kills = Number(process.env.SINK_KILLS ?? 5)
 
 let folder: string
 beforeEach(() => {

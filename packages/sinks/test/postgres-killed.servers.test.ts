@@ -9,7 +9,7 @@ import { TIME } from './support/reports.js'
 import { BATCH, EACH, FEEDS } from './support/server-batches.js'
 
 /** `SINK_KILLS=100 npm run test:sinks -- packages/sinks/test/postgres-killed` kills a hundred times. */
-const kills = Number(process.env.SINK_KILLS ?? 4)
+const kills = Number(process.env.SINK_KILLS ?? 3)
 
 const world = usePostgres()
 

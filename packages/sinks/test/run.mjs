@@ -19,9 +19,7 @@ const names = ['killed', ...present.map(({ name }) => name)]
 const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
 const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
 const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
-// Most of them wait: for a server to start, to die, or to be given up.
-const workers = given.includes('--runInBand') ? [] : ['--maxWorkers=4']
-const child = spawn(process.execPath, [jest, ...workers, ...files], {
+const child = spawn(process.execPath, [jest, ...files], {
   env: { ...process.env, ...places, TEST_SINKS: '1' },
   stdio: 'inherit',
 })
