@@ -64,7 +64,8 @@ test(`Postgres is away for ${away} s while 500 reports a second come`, async () 
       count = await stored()
     }
     const caughtUp = Math.round((performance.now() - back) / 1000) - 20
-    console.log({ before, most, after, caughtUp, published: published.length, count })
+    const figures = { before, most, after, caughtUp, published: published.length, count }
+    process.stderr.write(`${JSON.stringify(figures)}\n`)
     const rows = await database.run<{ feed_id: string; time: string }>(
       'SELECT feed_id, observations_timestamp AS time FROM reports_v3',
     )
