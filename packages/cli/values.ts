@@ -27,7 +27,7 @@ const LONGEST_WAIT = 24 * 86_400_000
 const FIRST_MS = 100_000_000_000
 
 /** The latest time that a date can hold, as Unix milliseconds. */
-const LATEST = 8_640_000_000_000_000
+export const LATEST = 8_640_000_000_000_000
 
 const formatNames = ['json', 'csv', 'table', 'lines'] as const
 const TEMPLATE = 'template='

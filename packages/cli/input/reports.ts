@@ -2,6 +2,7 @@ import { isStreamsError, ValidationError } from 'sluice/core'
 import { isFeedID, ReportDecodingError } from 'sluice/report'
 import { type IO, warn } from '../io.js'
 import { createProgress } from '../output/progress.js'
+import { LATEST } from '../values.js'
 import { decompress, linesOf } from './decompress.js'
 import { fileChunks, stdinChunks } from './files.js'
 
@@ -130,8 +131,6 @@ export function feedIDIn(fullReport: string): string {
 
 /** The digits of a word. */
 const WORD = 64
-/** The latest time of a Date. */
-const LATEST = 8_640_000_000_000_000
 
 /** The rule that a line of a recording breaks; undefined if it breaks none. */
 export function brokenRule(report: GivenReport): string | undefined {
