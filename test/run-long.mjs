@@ -30,9 +30,9 @@ const suites = [
         'packages/confidential-http/test/vault/(chaos|killed|node)',
       ]),
 ]
-/** The longest ones, which change only with the test kit, the vault's resharing, the release, the replay and the stores. */
+/** The longest ones, which change only with the test kit, the vault's resharing, the release, the replay and the stores, or whose subject another step runs. */
 const notShared =
-  'test/(testing/(planted|found|worked)|vault/holder-attack-table|build/(publish|check-release)|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
+  'test/(testing/(planted|found|worked)|vault/(holder-attack.*|model-worlds)|build/(publish|check-release)|crypto/native|projects|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
@@ -50,6 +50,7 @@ const counts = {
 const child = spawn(
   process.execPath,
   [
+    '--max-semi-space-size=64',
     jest,
     ...(files.length > 0 ? files : suites),
     ...(isShare

@@ -33,7 +33,7 @@ import { programText, small, threadText } from './programs.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const names = Object.keys(forms)
-const shared = ['esbuild', 'webpack', 'rollup']
+const shared = ['esbuild', 'rollup']
 /** These leave out of a page what it does not use, as the documentation says; Parcel does so in part. */
 const withBudget = ['esbuild', 'webpack', 'rspack', 'rollup', 'vite']
 /** esbuild makes one file of a page, with libsecp256k1 in it. */
@@ -60,14 +60,10 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
 })
 const wanted = positionals.length > 0 ? positionals : values.share ? shared : names
 
-/** What CI has the time for: of webpack and Rollup, which take seconds for each, the forms that differ most. */
-const isShared =
-  bundler =>
-  ({ target, name, isNative, isOneFile }) =>
-    !isNative &&
-    (target === 'web' ? name === 'ESM' : !isOneFile && !/to CommonJS/.test(name)) &&
-    !(bundler === 'webpack' && name === 'ESM, threads')
-const chosen = bundler => forms[bundler].filter(values.share ? isShared(bundler) : () => true)
+/** What CI has the time for: the forms that differ most. */
+const isShared = ({ target, name, isNative, isOneFile }) =>
+  !isNative && (target === 'web' ? name === 'ESM' : !isOneFile && !/to CommonJS/.test(name))
+const chosen = bundler => forms[bundler].filter(values.share ? isShared : () => true)
 
 const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-bundlers-')))
 const clean = () => values.keep || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
@@ -419,25 +415,22 @@ async function main() {
       omitted.push('the steps in pages: there is no Chromium')
     }
     const sizes = await Promise.all(
-      wanted
-        .filter(name => !(values.share && name === 'webpack'))
-        .flatMap(bundler =>
-          Object.entries(small).map(([imported, text]) =>
-            gate(async () => {
-              const form = forms[bundler].findLast(
-                ({ target, source, isOneFile }) =>
-                  target === 'web' && source === 'esm' && !isOneFile,
-              )
-              const { worker, settings, ...row } = { bundler, ...form }
-              return {
-                ...row,
-                name: imported,
-                budget: budgetOf(bundler, imported),
-                made: await bundle(row, { program: text }, installed, expected),
-              }
-            }),
-          ),
+      wanted.flatMap(bundler =>
+        Object.entries(small).map(([imported, text]) =>
+          gate(async () => {
+            const form = forms[bundler].findLast(
+              ({ target, source, isOneFile }) => target === 'web' && source === 'esm' && !isOneFile,
+            )
+            const { worker, settings, ...row } = { bundler, ...form }
+            return {
+              ...row,
+              name: imported,
+              budget: budgetOf(bundler, imported),
+              made: await bundle(row, { program: text }, installed, expected),
+            }
+          }),
         ),
+      ),
     )
     report(rows, sizes, omitted)
     if (values.record) {

@@ -10,7 +10,7 @@ import { type Figures, fuzz } from '../support/fuzz/fuzz.js'
 import { inForm } from '../support/long.js'
 import { allTargets } from './targets.js'
 
-const INPUTS = Number(process.env.FUZZ_INPUTS ?? inForm(200, 1000))
+const INPUTS = Number(process.env.FUZZ_INPUTS ?? inForm(100, 1000))
 const SEED = Number(process.env.FUZZ_SEED ?? 1)
 const ONLY = process.env.FUZZ_ONLY ?? ''
 const HOUR = 3_600_000

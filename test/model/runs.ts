@@ -12,7 +12,7 @@ const LONG = process.env.MODEL_RUNS
 export function runs<Given>(count: number): fc.Parameters<Given> {
   const { MODEL_SEED: seed, MODEL_PATH: path } = process.env
   return {
-    numRuns: LONG === undefined ? inForm(Math.ceil(count / 3), 2 * count) : Number(LONG),
+    numRuns: LONG === undefined ? inForm(Math.ceil(count / 6), 2 * count) : Number(LONG),
     // The short form makes the same runs each time; the long one others.
     ...(seed === undefined && LONG !== undefined ? {} : { seed: Number(seed ?? 1) }),
     ...(path === undefined ? {} : { path }),

@@ -171,9 +171,11 @@ describe("with acknowledge: 'manual'", () => {
     expect(saved()).toBe((times[0] as number) - 1)
     reports[0]?.acknowledge()
     reports[0]?.acknowledge()
-    await until(() => saved() === times[2])
+    // Any time from the third report on, before the fourth, says the same.
+    const isPastThird = (time = 0) => time >= (times[2] as number) && time < (times[3] as number)
+    await until(() => isPastThird(saved()))
     await stream.close()
-    expect(saved()).toBe(times[2])
+    expect(isPastThird(saved())).toBe(true)
     // The last one comes again as well: it cannot be known for taken while one before it is not.
     expect(await resumed({ cursors }, 2)).toEqual(times.slice(3))
   })

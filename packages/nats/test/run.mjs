@@ -11,7 +11,7 @@ if (server === undefined) {
   const jest = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', import.meta.url))
   const given = process.argv.slice(2)
   const files = given.length > 0 ? given : ['\\.nats\\.test\\.ts$']
-  const child = spawn(process.execPath, [jest, ...files], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=64', jest, ...files], {
     env: { ...process.env, NATS_SERVER: server, TEST_NATS: '1' },
     stdio: 'inherit',
   })

@@ -69,7 +69,7 @@ test('a process is killed five times', async () => {
   // A kill repeats no more than the batch that was on its way.
   const extra = feeds.flat().length - total * BATCH
   expect(extra).toBeLessThanOrEqual(5 * BATCH)
-})
+}, 180_000)
 
 test('the broker is killed while a process writes', async () => {
   const topic = world.topic()
@@ -95,4 +95,4 @@ test('the broker is killed while a process writes', async () => {
     expect(back.length).toBeLessThanOrEqual(failures)
     expect([...new Set(times)]).toEqual(Array.from({ length: total * EACH }, (_, index) => index))
   }
-})
+}, 180_000)

@@ -1,6 +1,8 @@
 // Runs the tests that need a Postgres or a Kafka, and those that kill processes: npm run test:sinks, or npm run test:sinks -- FILE …
 // for some of them. Each server that is there starts once. The tests of a server that is missing are left out.
 import { spawn } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findKafka, noKafka } from './support/kafka-server.mjs'
 import { findPostgres, noPostgres } from './support/postgres-server.mjs'
@@ -19,7 +21,10 @@ const names = ['killed', ...present.map(({ name }) => name)]
 const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
 const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
 const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
-const child = spawn(process.execPath, [jest, ...files], {
+// A cache of its own: other tests run meanwhile, and jest keeps there which tests failed.
+const cache = join(tmpdir(), 'sluice-jest-sinks')
+const flags = ['--max-semi-space-size=64', jest, '--cacheDirectory', cache]
+const child = spawn(process.execPath, [...flags, ...files], {
   env: { ...process.env, ...places, TEST_SINKS: '1' },
   stdio: 'inherit',
 })

@@ -18,6 +18,7 @@ import {
   type Service,
   startService,
 } from '../../support/service/service.js'
+import { inForm } from '../../support/long.js'
 import { pause, until } from '../../support/waiting.js'
 
 /** As many signers as the networks of the service have: a report has six signatures. */
@@ -65,10 +66,11 @@ const verificationOf = (stream: Stream) =>
   stream.getMetrics().verification as NonNullable<ReturnType<Stream['getMetrics']>['verification']>
 
 describe('a stream that can not verify as fast as reports come', () => {
-  test.each([
+  const places: [string, number][] = [
     ['a thread', 1],
     ['the event loop', 0],
-  ])(
+  ]
+  test.each(places.slice(0, inForm(1, 2)))(
     'says so, and how fast it is: noble in %s',
     async (_, workers) => {
       const service = await start(20)
