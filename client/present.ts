@@ -65,8 +65,8 @@ const QUIET = 60_000
 const CONSENSUS_INTERVAL = 250
 
 /**
- * A client's estimate of the current time. It decides whether a time has come yet. docs/time.md
- * explains the rule.
+ * A client's estimate of the current time. It decides whether a time has come yet.
+ * docs/concepts/time.md explains the rule.
  *
  * The present is the monotonic clock plus an offset. Three kinds of witnesses state an offset: this
  * machine's wall clock, the `Date` of each host's last answer, and live reports. The offset with

@@ -40,8 +40,8 @@ export interface Chain {
 
 /**
  * Finds the gaps between the reports of a feed. A report names its predecessor by the time at which
- * its own range begins (docs/continuity.md). Two kinds of report name no predecessor: a report with
- * the longest range, and the first report of a new configuration.
+ * its own range begins (docs/concepts/continuity.md). Two kinds of report name no predecessor: a
+ * report with the longest range, and the first report of a new configuration.
  */
 function checkChain(feedID: string, given: readonly Link[]): Chain {
   const sorted = [...given].sort((one, other) => one.time - other.time || one.from - other.from)

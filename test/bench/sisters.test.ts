@@ -38,6 +38,6 @@ test('the sisters take their SDKs from the registries of their languages, at the
   const [, go] = /data-streams-sdk\/go v(\S+)/.exec(read('go/go.mod')) ?? []
   expect(read('go/go.sum')).toContain(`data-streams-sdk/go v${go} h1:`)
   expect(read('go/go.mod')).not.toContain('replace')
-  const page = readFileSync(join(root, 'docs', 'performance.md'), 'utf8')
+  const page = readFileSync(join(root, 'docs', 'records', 'performance.md'), 'utf8')
   expect(page).toContain(`SDKs for Go (${go}) and Rust (${rust})`)
 })

@@ -36,7 +36,7 @@ test('a dead link is found', () => {
   const dead = (link: string) => problemsOf({ ...page, text: `[x](${link})\n` })
   expect(dead('no-such-page.md')).toEqual(['docs/x.md: [x](no-such-page.md) leads to no file'])
   expect(dead('../README.md#no-such-heading')).toHaveLength(1)
-  expect(dead('continuity.md#when-the-service-is-asked')).toEqual([])
+  expect(dead('concepts/continuity.md#when-the-service-is-asked')).toEqual([])
   expect(anchorsOf(page)).toEqual(new Set(['x', 'a-b-c']))
 })
 

@@ -5,14 +5,14 @@ import { type Row, tablesOf } from '../support/tables.js'
 
 /** A document for users. */
 export interface Page {
-  /** From the root of the repository: `docs/streams.md`. */
+  /** From the root of the repository: `docs/guides/streams.md`. */
   readonly path: string
   readonly text: string
 }
 
 /** A block of code in a page. */
 export interface Block {
-  /** The page and the line where the code begins: `docs/streams.md:12`. */
+  /** The page and the line where the code begins: `docs/guides/streams.md:12`. */
   readonly at: string
   /** `ts`, `sh`, …; empty for a picture. */
   readonly language: string
@@ -21,12 +21,12 @@ export interface Block {
 
 const read = (path: string): Page => ({ path, text: readFileSync(join(root, path), 'utf8') })
 
-/** The README, and every page of `docs/`. */
+/** The README, and every page in the folders of `docs/`. The reference of all exports is generated. */
 export const pages: readonly Page[] = [
   'README.md',
-  ...readdirSync(join(root, 'docs'))
-    .filter(name => name.endsWith('.md'))
-    .map(name => `docs/${name}`)
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.md') && !/^(\.vitepress|public|api)\b/.test(name))
+    .map(name => `docs/${name.replaceAll('\\', '/')}`)
     .sort(),
 ].map(read)
 

@@ -29,7 +29,7 @@ test('every error code is in the table of errors', () => {
     ),
   )
   expect(codes.length).toBeGreaterThan(30)
-  expect(namesIn('docs/errors.md', '`code`').sort()).toEqual(codes.sort())
+  expect(namesIn('docs/reference/errors.md', '`code`').sort()).toEqual(codes.sort())
 })
 
 /** Interfaces, and the columns that have their members: each member once. */
@@ -37,94 +37,124 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   [
     'core/scope.ts',
     'ClientScope',
-    'plugin-contract',
+    'reference/plugin-contract',
     ['member of every scope', "member of a client's scope"],
   ],
   [
     'client/contract/scope.ts',
     'RequestScope',
-    'plugin-contract',
+    'reference/plugin-contract',
     ['member of every scope', "member of a request's scope"],
   ],
   [
     'client/contract/scope.ts',
     'StreamScope',
-    'plugin-contract',
+    'reference/plugin-contract',
     ['member of every scope', "member of a stream's scope"],
   ],
-  ['client/contract/scope.ts', 'PluginClient', 'plugin-contract', ['member of the client']],
-  ['client/contract/scope.ts', 'Connections', 'plugin-contract', ['member of connections']],
-  ['client/contract/scope.ts', 'ScopeEventMap', 'plugin-contract', ['event for plugins']],
-  ['client/contract/status.ts', 'ConnectionState', 'plugin-contract', ['field of a connection']],
-  ['client/rest.ts', 'RequestReply', 'plugin-contract', ["field of a request's reply"]],
-  ['client/contract/call.ts', 'StreamReply', 'plugin-contract', ["field of a stream's reply"]],
-  ['client/rest.ts', 'Rest', 'requests', ['method']],
-  ['client/request/history.ts', 'HistoryOptions', 'requests', ['option of `reports`']],
-  ['plugins/retry/delays.ts', 'RetryOptions', 'requests', ['option of `retry`']],
-  ['plugins/rate-limit.ts', 'RateLimitOptions', 'requests', ['option of `rateLimit`']],
-  ['plugins/hmac-auth/index.ts', 'HmacAuthOptions', 'requests', ['option of `hmacAuth`']],
-  ['presets/create-client.ts', 'Config', 'requests', ['option of `createClient`']],
-  ['client/egress/options.ts', 'TLSOptions', 'network', ['option of `tls`']],
-  ['client/stream/options.ts', 'StreamOptions', 'streams', ['option of a stream']],
-  ['client/stream/stream-api.ts', 'StreamEvents', 'streams', ['event']],
-  ['client/stream/stream-api.ts', 'StreamMetrics', 'streams', ['metric']],
-  ['client/stream/stream-api.ts', 'OriginMetrics', 'streams', ['metric of an origin']],
-  ['plugins/continuity/index.ts', 'ContinuityOptions', 'streams', ['option of `continuity`']],
+  [
+    'client/contract/scope.ts',
+    'PluginClient',
+    'reference/plugin-contract',
+    ['member of the client'],
+  ],
+  [
+    'client/contract/scope.ts',
+    'Connections',
+    'reference/plugin-contract',
+    ['member of connections'],
+  ],
+  ['client/contract/scope.ts', 'ScopeEventMap', 'reference/plugin-contract', ['event for plugins']],
+  [
+    'client/contract/status.ts',
+    'ConnectionState',
+    'reference/plugin-contract',
+    ['field of a connection'],
+  ],
+  ['client/rest.ts', 'RequestReply', 'reference/plugin-contract', ["field of a request's reply"]],
+  [
+    'client/contract/call.ts',
+    'StreamReply',
+    'reference/plugin-contract',
+    ["field of a stream's reply"],
+  ],
+  ['client/rest.ts', 'Rest', 'guides/requests', ['method']],
+  ['client/request/history.ts', 'HistoryOptions', 'guides/requests', ['option of `reports`']],
+  ['plugins/retry/delays.ts', 'RetryOptions', 'guides/requests', ['option of `retry`']],
+  ['plugins/rate-limit.ts', 'RateLimitOptions', 'guides/requests', ['option of `rateLimit`']],
+  ['plugins/hmac-auth/index.ts', 'HmacAuthOptions', 'guides/requests', ['option of `hmacAuth`']],
+  ['presets/create-client.ts', 'Config', 'guides/requests', ['option of `createClient`']],
+  ['client/egress/options.ts', 'TLSOptions', 'guides/network', ['option of `tls`']],
+  ['client/stream/options.ts', 'StreamOptions', 'guides/streams', ['option of a stream']],
+  ['client/stream/stream-api.ts', 'StreamEvents', 'guides/streams', ['event']],
+  ['client/stream/stream-api.ts', 'StreamMetrics', 'guides/streams', ['metric']],
+  ['client/stream/stream-api.ts', 'OriginMetrics', 'guides/streams', ['metric of an origin']],
+  [
+    'plugins/continuity/index.ts',
+    'ContinuityOptions',
+    'guides/streams',
+    ['option of `continuity`'],
+  ],
   [
     'plugins/ha-discovery/index.ts',
     'HaDiscoveryOptions',
-    'high-availability',
+    'concepts/high-availability',
     ['option of `haDiscovery`'],
   ],
   [
     'plugins/verify/onchain/index.ts',
     'OnchainSignersOptions',
-    'verification',
+    'guides/verification',
     ['option of `onchainSigners`'],
   ],
-  ['plugins/dedup.ts', 'DedupOptions', 'high-availability', ['option of `dedup`']],
-  ['plugins/verify/options.ts', 'VerifyOptions', 'verification', ['option of `verify`']],
-  ['report/price.ts', 'PriceFormat', 'reports', ['option of `formatPrice`']],
-  ['report/decoder.ts', 'BaseFields', 'decoders', ['field of every version']],
-  ['packages/engine/options.ts', 'DataEngineOptions', 'testing', ['option of `startDataEngine`']],
-  ['packages/engine/data-engine.ts', 'DataEngine', 'testing', ['member of an engine']],
-  ['packages/engine/origin.ts', 'EngineOrigin', 'testing', ['member of an origin']],
+  ['plugins/dedup.ts', 'DedupOptions', 'concepts/high-availability', ['option of `dedup`']],
+  ['plugins/verify/options.ts', 'VerifyOptions', 'guides/verification', ['option of `verify`']],
+  ['report/price.ts', 'PriceFormat', 'guides/reports', ['option of `formatPrice`']],
+  ['report/decoder.ts', 'BaseFields', 'guides/decoders', ['field of every version']],
+  [
+    'packages/engine/options.ts',
+    'DataEngineOptions',
+    'guides/testing',
+    ['option of `startDataEngine`'],
+  ],
+  ['packages/engine/data-engine.ts', 'DataEngine', 'guides/testing', ['member of an engine']],
+  ['packages/engine/origin.ts', 'EngineOrigin', 'guides/testing', ['member of an origin']],
   [
     'packages/confidential-http/vault/create-vault.ts',
     'VaultOptions',
-    'vault',
+    'guides/vault',
     ['option of `createVault`'],
   ],
-  ['packages/confidential-http/vault/vault.ts', 'Vault', 'vault', ['member of a vault']],
+  ['packages/confidential-http/vault/vault.ts', 'Vault', 'guides/vault', ['member of a vault']],
   [
     'packages/confidential-http/remote/callers.ts',
     'CallerLimits',
-    'enclave',
+    'guides/enclave',
     ['option of `callerLimits`'],
   ],
-  ['plugins/confidential-http/secret.ts', 'SecretPolicy', 'vault', ['option of a policy']],
+  ['plugins/confidential-http/secret.ts', 'SecretPolicy', 'guides/vault', ['option of a policy']],
   [
     'packages/confidential-http/attestation/evidence.ts',
     'PresentedEvidence',
-    'enclave',
+    'guides/enclave',
     ['field of presented evidence'],
   ],
   [
     'packages/confidential-http/audit/audit-log.ts',
     'AuditLogOptions',
-    'enclave',
+    'guides/enclave',
     ['option of `openAuditLog`, and of `audit`'],
   ],
   [
     'plugins/confidential-http/call.ts',
     'ConfidentialCall',
-    'enclave',
+    'guides/enclave',
     ['field of a confidential call'],
   ],
   [
     'packages/confidential-http/remote/enclave-server.ts',
     'EnclaveServerOptions',
-    'enclave',
+    'guides/enclave',
     ['option of `startEnclaveServer`'],
   ],
 ]
@@ -143,7 +173,7 @@ test.each(interfaces)('%s: %s is all in docs/%s.md', (path, name, page, columns)
 })
 
 test('every hook of a plugin is in the table of hooks', () => {
-  expect(sorted(['name', ...namesIn('docs/plugin-contract.md', 'hook')])).toEqual(
+  expect(sorted(['name', ...namesIn('docs/reference/plugin-contract.md', 'hook')])).toEqual(
     sorted(membersOf('client/contract/plugin.ts', 'Plugin')),
   )
 })
@@ -152,7 +182,9 @@ test('every field of a call is in the table of calls', () => {
   const fields = ['RequestCall', 'StreamCall'].flatMap(name =>
     membersOf('client/contract/call.ts', name),
   )
-  expect(sorted(namesIn('docs/plugin-contract.md', 'field of a call'))).toEqual(sorted(fields))
+  expect(sorted(namesIn('docs/reference/plugin-contract.md', 'field of a call'))).toEqual(
+    sorted(fields),
+  )
 })
 
 test('every status is in the table of statuses', () => {
@@ -162,13 +194,13 @@ test('every status is in the table of statuses', () => {
       : [],
   )
   expect(types.length).toBeGreaterThan(10)
-  expect(sorted(namesIn('docs/plugin-contract.md', 'type'))).toEqual(
+  expect(sorted(namesIn('docs/reference/plugin-contract.md', 'type'))).toEqual(
     sorted(types.map(({ text }) => text)),
   )
 })
 
 test('every version has its fields in the table of versions, in the order of the encoding', () => {
-  const [rows = []] = tablesOf(pageOf('docs/decoders.md').text)
+  const [rows = []] = tablesOf(pageOf('docs/guides/decoders.md').text)
     .map(table => table.rows)
     .filter(([row = {}]) => 'fields' in row)
   expect(rows).toHaveLength(13)
@@ -192,16 +224,16 @@ test('every field of a report is named, and every one of the metrics is there', 
       ...Object.getOwnPropertyNames(Object.getPrototypeOf(report)),
     ].filter(name => name !== 'constructor')
     expect(members.length).toBeGreaterThan(8)
-    expect(sorted(namesIn('docs/reports.md', 'field of a report'))).toEqual(sorted(members))
+    expect(sorted(namesIn('docs/guides/reports.md', 'field of a report'))).toEqual(sorted(members))
 
     const stream = client.createStream(feedID)
     await stream.connect()
     const metrics = stream.getMetrics()
     const [origin = {}] = Object.values(metrics.origins)
-    expect(namesIn('docs/streams.md', 'metric')).toEqual(
+    expect(namesIn('docs/guides/streams.md', 'metric')).toEqual(
       expect.arrayContaining(Object.keys(metrics)),
     )
-    expect(namesIn('docs/streams.md', 'metric of an origin')).toEqual(
+    expect(namesIn('docs/guides/streams.md', 'metric of an origin')).toEqual(
       expect.arrayContaining(Object.keys(origin)),
     )
   } finally {

@@ -21,7 +21,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 /** The store as the page has it. */
 function recipe(): (db: unknown) => SinkStore {
-  const [block] = blocksOf(pageOf('docs/sink-recipes.md'))
+  const [block] = blocksOf(pageOf('docs/guides/sink-recipes.md'))
   const { code } = transformSync(block?.code ?? '', { loader: 'ts', format: 'cjs' })
   const module = { exports: {} as { sqliteStore: (db: unknown) => SinkStore } }
   new Function('module', 'exports', code)(module, module.exports)
