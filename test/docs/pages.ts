@@ -21,12 +21,12 @@ export interface Block {
 
 const read = (path: string): Page => ({ path, text: readFileSync(join(root, path), 'utf8') })
 
-/** The README, and every page of `docs/`. */
+/** The README, and every page of `docs/` and its folders. */
 export const pages: readonly Page[] = [
   'README.md',
-  ...readdirSync(join(root, 'docs'))
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.md'))
-    .map(name => `docs/${name}`)
+    .map(name => `docs/${name.replaceAll('\\', '/')}`)
     .sort(),
 ].map(read)
 
