@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The command in a container, for serve, record, monitor and the others: docs/containers.md.
+# The command in a container, for serve, record, monitor and the others: docs/operate/containers.md.
 
 FROM node:24-bookworm-slim AS build
 WORKDIR /build

@@ -65,7 +65,7 @@ const QUIET = 60_000
 const CONSENSUS_INTERVAL = 250
 
 /**
- * A client's estimate of the current time. It decides whether a time has come yet. docs/time.md
+ * A client's estimate of the current time. It decides whether a time has come yet. docs/concepts/time.md
  * explains the rule.
  *
  * The present is the monotonic clock plus an offset. Three kinds of witnesses state an offset: this

@@ -1,6 +1,6 @@
 // Selects the fast lane. `FAST_LANE=closed` makes tests run without it. Without the fast lane, ws
 // reads the frames, and `parseFrame` and `toReport` read the messages. The reports are the same,
-// but take longer. docs/performance.md lists the cost and the gain of each part.
+// but take longer. docs/records/performance.md lists the cost and the gain of each part.
 //
 // Two parts are in lower layers, because imports only point downwards.
 // `platform/node/fast-socket.ts` reads messages from the socket before ws does. `report/digits/`

@@ -40,7 +40,7 @@ export interface Chain {
 
 /**
  * Finds the gaps between the reports of a feed. A report names its predecessor by the time at which
- * its own range begins (docs/continuity.md). Two kinds of report name no predecessor: a report with
+ * its own range begins (docs/concepts/continuity.md). Two kinds of report name no predecessor: a report with
  * the longest range, and the first report of a new configuration.
  */
 function checkChain(feedID: string, given: readonly Link[]): Chain {

@@ -72,7 +72,7 @@ const CATALOGUE_RETRY = 300_000
 
 /**
  * Judges whether each feed of a stream may be traded, by its reports alone: the status of its
- * market, the age of its value, its price, its corporate actions. docs/market-guard.md lists the
+ * market, the age of its value, its price, its corporate actions. docs/guides/market-guard.md lists the
  * conditions. A change of a verdict is the event `market`, and `of` returns the verdict of a feed.
  *
  * The guard stands first in a stack. It judges what `continuity`, `dedup` and `verify` pass on.

@@ -7,9 +7,9 @@ import { createClient } from '../../index.js'
 import { findNodes, order, read, root, sources } from '../support/sources.js'
 import { codeOf, type Row, tablesOf, tableUnder } from '../support/tables.js'
 
-const document = read('docs/architecture.md')
+const document = read('docs/reference/architecture.md')
 /** It has the way of a secret. */
-const enclave = read('docs/enclave.md')
+const enclave = read('docs/guides/enclave.md')
 
 /** The names of the functions and classes that a text declares. */
 function declaredIn(text: string): ReadonlySet<string> {
@@ -123,8 +123,8 @@ describe('the ways', () => {
   })
 })
 
-test('docs/errors.md has every error code with its class', () => {
-  const documented = documentedCodes(tableUnder('The codes', read('docs/errors.md')))
+test('docs/reference/errors.md has every error code with its class', () => {
+  const documented = documentedCodes(tableUnder('The codes', read('docs/reference/errors.md')))
   expect(documented.sort()).toEqual(errorCodes().sort())
 })
 

@@ -53,7 +53,7 @@ const { values, positionals } = readArguments(process.argv.slice(2), {
   options: {
     sides: ['LIST', `more sides: ${sisterNames.join(',')}, the official SDKs of these languages`],
     json: ['FILE', 'writes the run there: machine, versions, load and figures'],
-    record: [undefined, 'records the figures for docs/performance.md'],
+    record: [undefined, 'records the figures for docs/records/performance.md'],
   },
   files: ['json'],
   check,

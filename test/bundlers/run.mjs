@@ -50,7 +50,7 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
   options: {
     share: [undefined, `runs what CI has the time for, of ${shared.join(', ')}`],
     warnings: [undefined, 'prints the text of each warning'],
-    record: [undefined, 'writes the results, and the table in docs/portability.md'],
+    record: [undefined, 'writes the results, and the table in docs/guides/portability.md'],
     keep: [undefined, 'leaves the temporary folder'],
   },
   check({ positionals }) {

@@ -67,7 +67,7 @@ test('a program takes for granted what its block does not declare', () => {
 
 test('the settings of jest are those that the packed package is tested with', () => {
   const { code = '' } =
-    blocksOf(pageOf('docs/testing.md')).find(each => each.code.includes('// jest.setup.js')) ?? {}
+    blocksOf(pageOf('docs/guides/testing.md')).find(each => each.code.includes('// jest.setup.js')) ?? {}
   const [config = '', setup = ''] = code.split('// jest.setup.js\n')
   const module = { exports: {} }
   new Function('module', config)(module)
@@ -83,7 +83,7 @@ test('the settings of jest are those that the packed package is tested with', ()
   )
 })
 
-test('every program of docs/hosts.md has a name, and is run by a host', () => {
+test('every program of docs/records/hosts.md has a name, and is run by a host', () => {
   const folder = join(root, 'test/hosts')
   const programsOf = readdirSync(join(folder, 'programs'), { recursive: true, encoding: 'utf8' })
   const files = [...readdirSync(folder), ...programsOf.map(path => join('programs', path))]
@@ -91,7 +91,7 @@ test('every program of docs/hosts.md has a name, and is run by a host', () => {
     .filter(path => /\.m?js$/.test(path))
     .map(path => readFileSync(join(folder, path), 'utf8'))
     .join('\n')
-  const programs = blocksOf(pageOf('docs/hosts.md')).filter(({ language }) => language === 'js')
+  const programs = blocksOf(pageOf('docs/records/hosts.md')).filter(({ language }) => language === 'js')
   expect(programs.length).toBeGreaterThan(5)
   for (const { at, code } of programs) {
     const [, name] = /^\/\/ (\S+)\n/.exec(code) ?? []

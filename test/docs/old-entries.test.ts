@@ -35,7 +35,7 @@ function standsFor(name: string, entry: string): boolean {
   return new RegExp(`^${pattern}$`).test(entry)
 }
 
-const [rows = []] = tablesUnder('docs/migration.md', 'From the old entries')
+const [rows = []] = tablesUnder('docs/reference/migration.md', 'From the old entries')
 
 test.each(oldEntries)('%s has a successor', entry => {
   const successors = rows

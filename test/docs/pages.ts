@@ -5,14 +5,14 @@ import { type Row, tablesOf } from '../support/tables.js'
 
 /** A document for users. */
 export interface Page {
-  /** From the root of the repository: `docs/streams.md`. */
+  /** From the root of the repository: `docs/guides/streams.md`. */
   readonly path: string
   readonly text: string
 }
 
 /** A block of code in a page. */
 export interface Block {
-  /** The page and the line where the code begins: `docs/streams.md:12`. */
+  /** The page and the line where the code begins: `docs/guides/streams.md:12`. */
   readonly at: string
   /** `ts`, `sh`, …; empty for a picture. */
   readonly language: string

@@ -22,8 +22,8 @@ const alerts = groups.flatMap(({ rules }) => rules)
 const tests = parse(read('packages/cli/test/containers/alerts.test.yml')) as {
   readonly tests: readonly { readonly name: string }[]
 }
-const operations = pageOf('docs/operations.md')
-const runbook = pageOf('docs/runbook.md')
+const operations = pageOf('docs/operate/operations.md')
+const runbook = pageOf('docs/operate/runbook.md')
 
 const ofServices = tableUnder('Metrics', operations.text).map(row => ({
   name: codeOf(row, 'metric'),

@@ -29,7 +29,7 @@ test('every error code is in the table of errors', () => {
     ),
   )
   expect(codes.length).toBeGreaterThan(30)
-  expect(namesIn('docs/errors.md', '`code`').sort()).toEqual(codes.sort())
+  expect(namesIn('docs/reference/errors.md', '`code`').sort()).toEqual(codes.sort())
 })
 
 /** Interfaces, and the columns that have their members: each member once. */
@@ -143,7 +143,7 @@ test.each(interfaces)('%s: %s is all in docs/%s.md', (path, name, page, columns)
 })
 
 test('every hook of a plugin is in the table of hooks', () => {
-  expect(sorted(['name', ...namesIn('docs/plugin-contract.md', 'hook')])).toEqual(
+  expect(sorted(['name', ...namesIn('docs/reference/plugin-contract.md', 'hook')])).toEqual(
     sorted(membersOf('client/contract/plugin.ts', 'Plugin')),
   )
 })
@@ -152,7 +152,7 @@ test('every field of a call is in the table of calls', () => {
   const fields = ['RequestCall', 'StreamCall'].flatMap(name =>
     membersOf('client/contract/call.ts', name),
   )
-  expect(sorted(namesIn('docs/plugin-contract.md', 'field of a call'))).toEqual(sorted(fields))
+  expect(sorted(namesIn('docs/reference/plugin-contract.md', 'field of a call'))).toEqual(sorted(fields))
 })
 
 test('every status is in the table of statuses', () => {
@@ -162,13 +162,13 @@ test('every status is in the table of statuses', () => {
       : [],
   )
   expect(types.length).toBeGreaterThan(10)
-  expect(sorted(namesIn('docs/plugin-contract.md', 'type'))).toEqual(
+  expect(sorted(namesIn('docs/reference/plugin-contract.md', 'type'))).toEqual(
     sorted(types.map(({ text }) => text)),
   )
 })
 
 test('every version has its fields in the table of versions, in the order of the encoding', () => {
-  const [rows = []] = tablesOf(pageOf('docs/decoders.md').text)
+  const [rows = []] = tablesOf(pageOf('docs/guides/decoders.md').text)
     .map(table => table.rows)
     .filter(([row = {}]) => 'fields' in row)
   expect(rows).toHaveLength(13)
@@ -192,16 +192,16 @@ test('every field of a report is named, and every one of the metrics is there', 
       ...Object.getOwnPropertyNames(Object.getPrototypeOf(report)),
     ].filter(name => name !== 'constructor')
     expect(members.length).toBeGreaterThan(8)
-    expect(sorted(namesIn('docs/reports.md', 'field of a report'))).toEqual(sorted(members))
+    expect(sorted(namesIn('docs/guides/reports.md', 'field of a report'))).toEqual(sorted(members))
 
     const stream = client.createStream(feedID)
     await stream.connect()
     const metrics = stream.getMetrics()
     const [origin = {}] = Object.values(metrics.origins)
-    expect(namesIn('docs/streams.md', 'metric')).toEqual(
+    expect(namesIn('docs/guides/streams.md', 'metric')).toEqual(
       expect.arrayContaining(Object.keys(metrics)),
     )
-    expect(namesIn('docs/streams.md', 'metric of an origin')).toEqual(
+    expect(namesIn('docs/guides/streams.md', 'metric of an origin')).toEqual(
       expect.arrayContaining(Object.keys(origin)),
     )
   } finally {

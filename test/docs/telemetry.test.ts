@@ -6,8 +6,8 @@ import { root } from '../support/sources.js'
 import { codeOf, tableUnder } from '../support/tables.js'
 import { pageOf } from './pages.js'
 
-test('the table of metrics in docs/telemetry.md is the one in the code', () => {
-  const rows = tableUnder('Metrics', pageOf('docs/telemetry.md').text)
+test('the table of metrics in docs/guides/telemetry.md is the one in the code', () => {
+  const rows = tableUnder('Metrics', pageOf('docs/guides/telemetry.md').text)
   const documented = rows.map(row => ({
     name: codeOf(row, 'metric'),
     kind: row.kind,
@@ -18,8 +18,8 @@ test('the table of metrics in docs/telemetry.md is the one in the code', () => {
   expect(documented).toEqual(metrics.map(({ bounds, ...metric }) => metric))
 })
 
-/** The metrics of services, as docs/operations.md has them. */
-const ofServices = tableUnder('Metrics', pageOf('docs/operations.md').text).map(row => ({
+/** The metrics of services, as docs/operate/operations.md has them. */
+const ofServices = tableUnder('Metrics', pageOf('docs/operate/operations.md').text).map(row => ({
   name: codeOf(row, 'metric'),
   kind: row.kind as 'counter' | 'gauge',
   unit: codeOf(row, 'unit'),

@@ -15,7 +15,7 @@ const options = {
   bound: ['NAME=MOST', 'holds of every row in place of its own'],
   json: ['FILE', 'writes all figures there'],
   markdown: ['FILE', 'writes the table there'],
-  record: [undefined, 'records the results for docs/reliability.md'],
+  record: [undefined, 'records the results for docs/records/reliability.md'],
 }
 
 /** `4` is every row of that number, `4b` that one. */

@@ -75,7 +75,7 @@ async function add({ folder, service }, step, bundler, isExternal) {
         for (let count = 0; count < 4; count++)
           await Promise.all(Array.from({ length: 10 }, () => service.checkNewest(ask)))
       })
-    await step(`${name}: the route of docs/hosts.md`, () =>
+    await step(`${name}: the route of docs/records/hosts.md`, () =>
       service.checkNewest(async () => (await fetch(`${server.url}/docs`)).json()),
     )
     await step(`${name}: a stream in a route`, async () => {

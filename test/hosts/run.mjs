@@ -59,7 +59,7 @@ async function installTools() {
   writeFileSync(mark, lock)
 }
 
-/** The programs of docs/hosts.md, each with its name in its first line, with the service's URLs for those of the real one. */
+/** The programs of docs/records/hosts.md, each with its name in its first line, with the service's URLs for those of the real one. */
 function writeDocumented(folder) {
   const text = readFileSync(join(root, 'docs', 'hosts.md'), 'utf8')
   mkdirSync(folder, { recursive: true })

@@ -69,7 +69,7 @@ function runVitest(world, environment, timers) {
   const output = join(folder, 'vitest.json')
   const args = [
     ...vitestArguments(folder, output),
-    // happy-dom has the settings of docs/hosts.md.
+    // happy-dom has the settings of docs/records/hosts.md.
     ...(environment === 'happy-dom'
       ? [`--config=${join(folder, 'programs/docs/vitest.config.mjs')}`, '--root=.']
       : [`--environment=${environment}`]),

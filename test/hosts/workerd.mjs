@@ -97,7 +97,7 @@ async function giveUpFirst({ service }, url) {
 
 export const hosts = {
   async workerd(world, step) {
-    await step('the worker of docs/hosts.md', () =>
+    await step('the worker of docs/records/hosts.md', () =>
       withWorker(world, { file: 'docs/worker.js', flags: [] }, async url => {
         for (let count = 0; count < 3; count++) await world.service.checkNewest(() => ask(url))
         world.service.checkStream(await ask(new URL('/stream', url)), 5)

@@ -85,7 +85,7 @@ async function runLane({ service, faults, close }, prometheus) {
 
 /** Throws unless the page has exactly the causes and the metrics that the services have. */
 async function checkPage(prometheus) {
-  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../docs/operate/operations.md', import.meta.url), 'utf8')
   const [text, metrics = ''] = page.split('## Metrics')
   const documented = Array.from(
     text.matchAll(/^\| `([a-z-]+)` \| (?:warning|unready|dead)/gm),
@@ -106,7 +106,7 @@ async function checkPage(prometheus) {
   const found = new Set(shown.map(each => each.__name__))
   const differ = (what, one, other) => {
     const wrong = [...one].filter(each => !other.has(each))
-    if (wrong.length > 0) throw new Error(`docs/operations.md: ${what}: ${wrong.join(', ')}`)
+    if (wrong.length > 0) throw new Error(`docs/operate/operations.md: ${what}: ${wrong.join(', ')}`)
   }
   differ('no service has the cause', documented, causes)
   differ('a cause is missing', causes, new Set(documented))

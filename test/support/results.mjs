@@ -178,18 +178,18 @@ const isConfidential = ({ bench }) => bench === 'confidential-http'
 
 /** The tables, each with its page and the name that marks its place there. */
 const tables = [
-  { page: 'docs/reliability.md', name: 'faults', text: faultTable },
+  { page: 'docs/records/reliability.md', name: 'faults', text: faultTable },
   {
-    page: 'docs/performance.md',
+    page: 'docs/records/performance.md',
     name: 'bench',
     text: () => benchTable(row => !isConfidential(row)),
   },
-  { page: 'docs/hosts.md', name: 'hosts', text: hostTable },
-  { page: 'docs/operations.md', name: 'operations', text: operationsTable },
-  { page: 'docs/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
-  { page: 'docs/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
-  { page: 'docs/portability.md', name: 'small pages', text: pageTable },
-  { page: 'docs/performance.md', name: 'confidential', text: () => benchTable(isConfidential) },
+  { page: 'docs/records/hosts.md', name: 'hosts', text: hostTable },
+  { page: 'docs/operate/operations.md', name: 'operations', text: operationsTable },
+  { page: 'docs/guides/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
+  { page: 'docs/guides/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
+  { page: 'docs/guides/portability.md', name: 'small pages', text: pageTable },
+  { page: 'docs/records/performance.md', name: 'confidential', text: () => benchTable(isConfidential) },
 ]
 
 const placeOf = name =>

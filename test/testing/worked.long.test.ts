@@ -1,4 +1,4 @@
-// The plugins of docs/plugins.md that are tested there.
+// The plugins of docs/guides/plugins.md that are tested there.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
@@ -9,7 +9,7 @@ import { root } from '../support/sources.js'
 const folder = join(root, 'test', 'testing', '.worked')
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const worked = blocksOf(pageOf('docs/plugins.md')).filter(({ code }) =>
+const worked = blocksOf(pageOf('docs/guides/plugins.md')).filter(({ code }) =>
   code.includes('\nawait testPlugin('),
 )
 

@@ -50,7 +50,7 @@ export interface Check<in Kit extends Tools = Context> {
   readonly explain?: (thrown: unknown) => Finding
 }
 
-/** The exit codes of failures, which docs/command-line.md documents. */
+/** The exit codes of failures, which docs/reference/command-line.md documents. */
 export const exitCodes: {
   readonly machine: 1
   readonly argument: 2

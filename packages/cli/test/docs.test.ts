@@ -11,7 +11,7 @@ import { readSpec } from '../completion.js'
 import { createProgram } from '../program.js'
 import { runHere, start } from './support/cli.js'
 
-const page = read('docs/command-line.md')
+const page = read('docs/reference/command-line.md')
 const wordsOf = (text: string): string[] =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, word]) => word as string)
 

@@ -37,7 +37,7 @@ async function run(line: string, input = ''): Promise<string> {
 
 /** The lines of the section of the vault's page, with these words in place of what they leave open. */
 function documented(words: Readonly<Record<string, string>>): readonly string[] {
-  const page = readFileSync(join(__dirname, '../../../docs/vault.md'), 'utf8')
+  const page = readFileSync(join(__dirname, '../../../docs/guides/vault.md'), 'utf8')
   const [, section = ''] = page.split('## Holders as processes')
   const [, block = ''] = /```sh\n([^`]+)```/.exec(section) ?? []
   const filled = Object.entries(words).reduce(

@@ -11,7 +11,7 @@ import { serverConfig } from './support/permissions.js'
 
 const { NATS_SERVER: program = 'nats-server' } = process.env
 const root = join(__dirname, '../../..')
-const page = readFileSync(join(root, 'docs/scale-out.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/guides/scale-out.md'), 'utf8')
 
 /** The only block of a language in the page. */
 function blockOf(language: string): string {

@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 /** The pages that have the store. */
-const recipes = ['docs/sink-recipes.md', 'docs/recipes/sink-sqlite.md']
+const recipes = ['docs/guides/sink-recipes.md', 'docs/recipes/sink-sqlite.md']
 
 /** The store as a page has it. */
 function recipe(page: string): (db: unknown) => SinkStore {

@@ -13,7 +13,7 @@ export const roles: readonly string[] = [
 
 /** What the documentation says that a role may publish to. */
 function permissionsOf(role: string): readonly string[] {
-  const page = readFileSync(join(__dirname, '../../../../docs/scale-out.md'), 'utf8')
+  const page = readFileSync(join(__dirname, '../../../../docs/guides/scale-out.md'), 'utf8')
   const row = new RegExp(`^\\| ${role} \\|(.*)\\|$`, 'm').exec(page)?.[1] ?? ''
   return [...row.matchAll(/`([^`]+)`/g)].map(([, subject]) => subject as string)
 }

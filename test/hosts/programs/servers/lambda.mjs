@@ -1,4 +1,4 @@
-// Stands in for Lambda's runtime: each request is an invocation of the handler of docs/hosts.md.
+// Stands in for Lambda's runtime: each request is an invocation of the handler of docs/records/hosts.md.
 import { createServer } from 'node:http'
 import { handler } from '../docs/lambda.mjs'
 import { announce } from './announce.mjs'
