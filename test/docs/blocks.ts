@@ -29,10 +29,11 @@ const docsEngine = await startDocsEngine({
 process.env.API_KEY = docsEngine.apiKey
 process.env.USER_SECRET = docsEngine.userSecret
 `
-/** The URLs of the real service, where a block names them, are those of the local one. */
+/** The URLs and the feeds of the real service, where a block names them, are those of the local one. */
 const realURLs: readonly (readonly [RegExp, string])[] = [
   [/'https:\/\/api\.(testnet-)?dataengine\.chain\.link'/g, 'docsEngine.endpoint'],
   [/'wss:\/\/ws\.(testnet-)?dataengine\.chain\.link'/g, 'docsEngine.wsEndpoint'],
+  [/\bknownFeeds\.mainnet\b/g, 'knownFeeds.testnet'],
   [
     /\.\.\.endpoints\.(testnet|mainnet)/g,
     '...(endpoints && { endpoint: docsEngine.endpoint, wsEndpoint: docsEngine.wsEndpoint })',
@@ -77,6 +78,8 @@ export function programOf({ code }: Block): string {
     const stored = body.includes('createVault(') ? '' : vault
     return `${head}\n${api}${stored}\n${closed}\nawait docsAPI.close()\nprocess.exit(0)\n`
   }
+  // A test of jest runs in jest, and starts an engine itself.
+  if (code.includes("from '@jest/globals'")) return `${head}\n${body}\n`
   // While the kit runs, the timers of the process are virtual: an engine would stand still.
   if (code.includes("from 'sluice/testing'")) return `${head}\n${body}\n`
   const real = realURLs.reduce((text, [url, local]) => text.replace(url, local), body)

@@ -1,20 +1,26 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { transformSync } from 'esbuild'
 import { root } from '../support/sources.js'
 import { blocks, programOf } from './blocks.js'
+import type { Block } from './pages.js'
 
 /** Where the programs leave their files. */
 const folder = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-function run(path: string): Promise<{ code: number | null; out: string }> {
+function run(
+  path: string,
+  words: readonly string[] = [],
+): Promise<{ code: number | null; out: string }> {
   return new Promise(resolve => {
     // A folder of its own: some write files.
-    const child = spawn(process.execPath, [path], { cwd: mkdtempSync(join(folder, 'run-')) })
+    const child = spawn(process.execPath, [path, ...words], {
+      cwd: mkdtempSync(join(folder, 'run-')),
+    })
     let out = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', chunk => {
@@ -37,18 +43,43 @@ function compile(name: string, source: string): string {
   return path
 }
 
+/** A block that is a test of jest. */
+const isTest = ({ code }: Block): boolean => code.includes("from '@jest/globals'")
+
+describe('every block that is a test passes', () => {
+  const [project] = (require('../../jest.config.cjs') as { projects: [object] }).projects
+  test.concurrent.each(blocks.filter(isTest).map(block => [block.at, block] as const))(
+    '%s',
+    async (at, block) => {
+      const path = join(root, 'examples/.out', `block-${at.replace(/\W/g, '-')}.test.ts`)
+      mkdirSync(join(root, 'examples/.out'), { recursive: true })
+      writeFileSync(path, programOf(block))
+      const config = { ...project, rootDir: root, testRegex: [`/${basename(path)}$`] }
+      const jest = join(root, 'node_modules/jest/bin/jest.js')
+      const { code, out } = await run(jest, ['--config', JSON.stringify(config)])
+      rmSync(path)
+      expect(out).toMatch(/^Tests: +\d+ passed, /m)
+      expect(code).toBe(0)
+    },
+  )
+})
+
 describe('every block runs', () => {
-  test.concurrent.each(blocks.map(block => [block.at, block] as const))('%s', async (at, block) => {
-    const { code, out } = await run(compile(`block-${at.replace(/\W/g, '-')}`, programOf(block)))
-    expect(out).not.toMatch(/Error|\n {4}at /)
-    expect(code).toBe(0)
-    // What it says that it prints, where that is the whole comment.
-    for (const [, said = ''] of block.code.matchAll(
-      /console\.log\(.*\) \/\/ (true|\d+( \[\])?)$/gm,
-    ))
-      expect(out.split('\n')).toContain(said)
-    if (block.code.includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
-  })
+  const programs = blocks.filter(block => !isTest(block))
+  test.concurrent.each(programs.map(block => [block.at, block] as const))(
+    '%s',
+    async (at, block) => {
+      const { code, out } = await run(compile(`block-${at.replace(/\W/g, '-')}`, programOf(block)))
+      expect(out).not.toMatch(/Error|\n {4}at /)
+      expect(code).toBe(0)
+      // What it says that it prints, where that is the whole comment.
+      for (const [, said = ''] of block.code.matchAll(
+        /console\.log\(.*\) \/\/ (true|\d+( \[\])?)$/gm,
+      ))
+        expect(out.split('\n')).toContain(said)
+      if (block.code.includes('startFaultProxy(')) expect(out).toMatch(/^reset at frame 5$/m)
+    },
+  )
 })
 
 describe('every example runs', () => {
