@@ -1,4 +1,4 @@
-// The reference of all that the package exports, in `api/`: npm run docs. What is public and has no comment is an error.
+// The reference of all that the package exports, as pages of the site in `docs/reference/api/`: npm run docs. What is public and has no comment is an error.
 import { readFileSync } from 'node:fs'
 
 /** The sources of the entries of the library, and of its packages. */
@@ -41,7 +41,14 @@ const described = [
 /** @type {Partial<import('typedoc').TypeDocOptions>} */
 export default {
   name: 'sluice',
-  out: 'api',
+  plugin: ['typedoc-plugin-markdown'],
+  out: 'docs/reference/api',
+  router: 'module',
+  entryFileName: 'index',
+  hideBreadcrumbs: true,
+  hidePageHeader: true,
+  sanitizeComments: true,
+  useHTMLEncodedBrackets: true,
   readme: 'none',
   tsconfig: 'tsconfig.json',
   entryPoints,

@@ -15,7 +15,9 @@ const documents = [...pages, ...readmes, ...papers]
 
 /** What is wrong with the links of a page. */
 function problemsOf(page: Page): string[] {
-  return [...proseOf(page).matchAll(/\[[^\]]*\]\(([^)\s]+)\)/g)].flatMap(([text, target = '']) => {
+  const links = /\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"/g
+  return [...proseOf(page).matchAll(links)].flatMap(([text, link, image]) => {
+    const target = link ?? image ?? ''
     if (/^[a-z]+:/.test(target)) return []
     const [file = '', anchor] = target.split('#')
     const path = file === '' ? page.path : relative(root, join(root, dirname(page.path), file))

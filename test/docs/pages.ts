@@ -25,7 +25,7 @@ const read = (path: string): Page => ({ path, text: readFileSync(join(root, path
 export const pages: readonly Page[] = [
   'README.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.md') && !/^(\.vitepress|public|reference\/api)\b/.test(name))
+    .filter(name => name.endsWith('.md') && !/^(index\.md|reference\/api\/)/.test(name))
     .map(name => `docs/${name.replaceAll('\\', '/')}`)
     .sort(),
 ].map(read)

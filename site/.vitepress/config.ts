@@ -1,0 +1,104 @@
+// The site: the pages of docs/ as they are, in the order of `sections`, with the reference of all exports.
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type DefaultTheme, defineConfig } from 'vitepress'
+import { type Section, sections } from '../sections'
+import { writeForModels } from '../texts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = (path: string): string => readFileSync(`${root}/${path}`, 'utf8')
+const { version, repository } = JSON.parse(read('package.json'))
+const source = `${repository.url.replace(/^git\+|\.git$/g, '')}/blob/main`
+
+/** The first heading of a page. */
+const titleOf = (page: string): string =>
+  /^# (.+)$/m.exec(read(`docs/${page}.md`))?.[1]?.replaceAll('`', '') ?? page
+
+function sidebarOf({ title, folder, pages, isClosed = false }: Section): DefaultTheme.SidebarItem {
+  const items = pages.map(name => {
+    const page = posix.join(folder, name)
+    return { text: titleOf(page), link: `/${page}` }
+  })
+  return { text: title, collapsed: isClosed, items }
+}
+
+/** The anchors of GitHub, which the links of the pages have. */
+const slugify = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+
+/** Types that share their name with a constant that is not public: typedoc counts it, and has no heading for it. */
+const hidden = /#(candleinterval|gapcause|fieldtype|metricname|metrickind)-1$/
+
+export default defineConfig({
+  title: 'sluice',
+  description: 'A client for signed data reports, as a pipeline of small plugins',
+  lang: 'en',
+  base: process.env.SITE_BASE ?? '/',
+  srcDir: '../docs',
+  outDir: '.out',
+  cacheDir: '../node_modules/.cache/vitepress',
+  srcExclude: ['results/**'],
+  lastUpdated: false,
+  markdown: {
+    anchor: { slugify },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    languageAlias: { conf: 'ini', promql: 'sql' },
+    config(md) {
+      // Two braces are a placeholder of ours, and no expression of Vue.
+      for (const rule of ['text', 'code_inline'] as const) {
+        const render = md.renderer.rules[rule]
+        md.renderer.rules[rule] = (...given) =>
+          (render?.(...given) ?? '').replaceAll('{{', '&#123;&#123;')
+      }
+      // A link out of docs/ leads to the file in the repository.
+      md.core.ruler.push('repository-links', ({ tokens, env }) => {
+        const folder = posix.join('docs', posix.dirname(env.relativePath ?? ''))
+        for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+          const href = token.attrGet('href')
+          if (href === null || /^([a-z]+:|\/)/.test(href)) continue
+          const path = posix.join(folder, href)
+          if (hidden.test(href)) token.attrSet('href', href.replace(hidden, '#$1'))
+          if (href.startsWith('#')) continue
+          const isPage = path.startsWith('docs/') && /\.md(#|$)/.test(path)
+          if (!isPage) token.attrSet('href', `${source}/${path}`)
+        }
+      })
+    },
+  },
+  themeConfig: {
+    nav: [
+      { text: 'Start', link: '/start/first-price' },
+      { text: 'Recipes', link: '/recipes/rest' },
+      { text: 'Concepts', link: '/concepts/continuity' },
+      { text: 'Reference', link: '/reference/command-line' },
+      { text: 'Troubleshooting', link: '/operate/doctor' },
+      {
+        text: version,
+        items: [
+          { text: 'Changes', link: `${source}/CHANGELOG.md` },
+          { text: 'Versions and support', link: '/reference/versioning' },
+        ],
+      },
+    ],
+    sidebar: [...sections.map(sidebarOf), { text: 'All exports', link: '/reference/api/' }],
+    outline: [2, 3],
+    search: { provider: 'local' },
+    editLink: {
+      pattern: `${source.replace('/blob/', '/edit/')}/docs/:path`,
+      text: 'Edit this page',
+    },
+    socialLinks: [{ icon: 'github', link: source.replace('/blob/main', '') }],
+    notFound: {
+      title: 'There is no such page',
+      quote:
+        'The page may have moved. The search above knows all pages; the sections are on the first one.',
+      linkLabel: 'To the first page',
+      linkText: 'To the first page',
+    },
+  },
+  buildEnd: ({ outDir, pages }) => writeForModels({ docs: `${root}/docs`, outDir, pages }),
+})

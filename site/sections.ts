@@ -1,0 +1,63 @@
+/** A section of the site. */
+export interface Section {
+  readonly title: string
+  /** Below docs/. */
+  readonly folder: string
+  /** In the order in which they are read. */
+  readonly pages: readonly string[]
+  /** The section begins closed. */
+  readonly isClosed?: boolean
+}
+
+const words = (text: string): string[] => text.trim().split(/\s+/)
+
+/** All pages of the site, but for the first one and the reference of exports. */
+export const sections: readonly Section[] = [
+  {
+    title: 'Start',
+    folder: 'start',
+    pages: words('first-price verified-price lasting-stream from-the-official-sdk'),
+  },
+  {
+    title: 'Recipes',
+    folder: 'recipes',
+    pages: words(`rest stream-gaps-resume high-availability price-at-a-moment market-guard candles
+      own-decoder own-plugin logging metrics test-with-the-engine retry-and-errors proxy-and-tls
+      replay-a-day sink-duckdb sink-parquet sink-postgres sink-kafka sink-sqlite
+      page-over-the-gateway confidential-request`),
+  },
+  {
+    title: 'Concepts',
+    folder: 'concepts',
+    pages: words('continuity high-availability time'),
+  },
+  {
+    title: 'Guides',
+    folder: 'guides',
+    pages: words(`catalogue requests reports streams price-at-a-moment averages market-guard candles
+      verification decoders plugins testing testing-kit logging telemetry network portability replay
+      sinks sinks-duckdb sinks-servers sink-recipes scale-out confidential-http vault enclave`),
+    isClosed: true,
+  },
+  {
+    title: 'Operation and troubleshooting',
+    folder: 'operate',
+    pages: words('doctor certify monitor operations runbook durability containers'),
+    isClosed: true,
+  },
+  {
+    title: 'Reference',
+    folder: 'reference',
+    pages: words(
+      `command-line errors plugin-contract migration versioning architecture development`,
+    ),
+    isClosed: true,
+  },
+  {
+    title: 'Records',
+    folder: 'records',
+    pages: words('reliability performance hosts'),
+    isClosed: true,
+  },
+  { title: 'Words', folder: '', pages: ['glossary'] },
+]

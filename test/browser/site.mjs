@@ -1,0 +1,139 @@
+// The built site: no link of any page is dead, and axe-core finds nothing wrong on a page, in light and dark, on a desktop and a
+// phone. Part of npm run site:check. With --pictures FOLDER it writes pictures of five pages.
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import { extname, join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { NoChromium } from '../support/chromium.mjs'
+import { openBrowser } from './devtools.mjs'
+
+/** The exit code where there is no Chromium. */
+const UNAVAILABLE = 69
+const folder = fileURLToPath(new URL('../../site/.out/', import.meta.url))
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const { values } = parseArgs({ options: { pictures: { type: 'string' } } })
+
+const pages = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .map(path => path.replaceAll('\\', '/'))
+  .filter(path => path.endsWith('.html'))
+  .sort()
+
+/** The dead links of the pages: to no file of the site, or to no heading. */
+function findDeadLinks() {
+  const texts = new Map(pages.map(page => [page, readFileSync(join(folder, page), 'utf8')]))
+  const idsOf = page =>
+    new Set([...texts.get(page).matchAll(/\bid="([^"]+)"/g)].map(([, id]) => id))
+  const ids = new Map(pages.map(page => [page, idsOf(page)]))
+  let links = 0
+  const dead = [...texts].flatMap(([page, text]) =>
+    [...text.matchAll(/<(?:a|link|img|source)\b[^>]*?\b(?:href|src|srcset)="([^"]+)"/g)].flatMap(
+      ([, target]) => {
+        if (/^([a-z]+:|\/\/)/.test(target)) return []
+        links++
+        const [file, anchor] = target.replaceAll('&amp;', '&').split('#')
+        const path =
+          file === ''
+            ? page
+            : posix.join('.', file.startsWith('/') ? file : `/${posix.dirname(page)}/${file}`)
+        const found = decodeURIComponent(path.replace(/^\//, '').replace(/(^|\/)$/, '$1index.html'))
+        if (!existsSync(join(folder, found))) return [`${page}: ${target} leads to no file`]
+        const isThere = anchor === undefined || ids.get(found)?.has(decodeURIComponent(anchor))
+        return isThere ? [] : [`${page}: ${target} leads to no heading`]
+      },
+    ),
+  )
+  assert.ok(links > 1000, `only ${links} links`)
+  return { links, dead: [...new Set(dead)] }
+}
+
+const types = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+}
+const server = createServer((request, response) => {
+  const { pathname } = new URL(request.url, 'http://site')
+  const path = join(folder, pathname.endsWith('/') ? `${pathname}index.html` : pathname)
+  const isThere = existsSync(path) && statSync(path).isFile()
+  const type = isThere ? (types[extname(path)] ?? 'application/octet-stream') : 'text/html'
+  response.writeHead(isThere ? 200 : 404, { 'content-type': type })
+  response.end(readFileSync(isThere ? path : join(folder, '404.html')))
+})
+await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+const base = `http://127.0.0.1:${server.address().port}`
+
+async function show(browser, page, scheme) {
+  await browser.prefer({ 'prefers-color-scheme': scheme })
+  await browser.open('about:blank')
+  await browser.open(`${base}/${page}`)
+  await browser.until(
+    `document.readyState === 'complete' && document.querySelector('#app *') !== null`,
+  )
+}
+
+/** What axe-core finds wrong on a page, in a line each. */
+async function audit(browser, page) {
+  await browser.evaluate(axe)
+  const found = await browser.evaluate(
+    `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
+      .then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+        nodes.slice(0, 3).map(({ html, any }) => id + ': ' + html.slice(0, 160) + ' ' + (any[0]?.message ?? ''))))`,
+  )
+  return found.map(line => `${page}: ${line}`)
+}
+
+let browser
+try {
+  const { links, dead } = findDeadLinks()
+  assert.deepEqual(dead, [])
+  console.log(`site: ${pages.length} pages, ${links} links, none dead`)
+  browser = await openBrowser()
+  const wrong = []
+  for (const [index, page] of pages.entries()) {
+    // Each page in one of four ways, and the first ones in all.
+    const ways = ['light', 'dark'].flatMap(scheme => [1280, 390].map(width => [scheme, width]))
+    const chosen = index < 4 ? ways : [ways[index % 4]]
+    for (const [scheme, width] of chosen) {
+      await browser.resize(width, 900)
+      await show(browser, page, scheme)
+      const found = await audit(browser, `${page} (${scheme}, ${width})`)
+      const overflow = await browser.evaluate(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      )
+      if (overflow > 0) found.push(`${page}: is ${overflow} pixels wider than a screen of ${width}`)
+      wrong.push(...found)
+    }
+  }
+  for (const line of wrong) console.log(line)
+  assert.equal(wrong.length, 0, `axe-core and the widths: ${wrong.length} violations`)
+  console.log(`site: axe-core finds nothing on ${pages.length} pages`)
+  if (values.pictures !== undefined)
+    for (const page of [
+      'index',
+      'start/lasting-stream',
+      'recipes/market-guard',
+      'concepts/continuity',
+      'guides/streams',
+    ])
+      for (const [width, height] of [
+        [1280, 900],
+        [390, 844],
+      ])
+        for (const scheme of ['light', 'dark']) {
+          await browser.resize(width, height)
+          await show(browser, `${page}.html`, scheme)
+          const { data } = await browser.send('Page.captureScreenshot', { format: 'png' })
+          const name = `${page.replace('/', '-')}-${width}-${scheme}.png`
+          writeFileSync(join(values.pictures, name), Buffer.from(data, 'base64'))
+        }
+} catch (error) {
+  console.log(`site: FAILED\n${error.stack}`)
+  process.exitCode = error instanceof NoChromium ? UNAVAILABLE : 1
+} finally {
+  await browser?.close()
+  server.close()
+}
