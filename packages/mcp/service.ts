@@ -200,7 +200,9 @@ export class Service {
       })
       const report = await first
       if (report === undefined && rejected !== undefined) throw rejected
-      return { verdict: this.#guard.of(feedID), report }
+      const verdict = this.#guard.of(feedID)
+      if (report !== undefined) await this.verified(report, signal)
+      return { verdict, report }
     } finally {
       await stream.close()
     }
