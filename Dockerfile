@@ -9,6 +9,7 @@ COPY packages/confidential-http/package.json packages/confidential-http/
 COPY packages/nats/package.json packages/nats/
 COPY packages/sinks/package.json packages/sinks/
 COPY packages/cli/package.json packages/cli/
+COPY packages/mcp/package.json packages/mcp/
 COPY packages/create-sluice/package.json packages/create-sluice/
 COPY test/support/package.json test/support/
 RUN npm ci --include=dev --ignore-scripts --no-audit --no-fund
@@ -18,7 +19,7 @@ RUN node build.mjs \
 # What is ours, as folders: the links of node_modules would lead nowhere in the image.
 RUN mkdir -p /ours/sluice \
  && cp -r package.json dist /ours/sluice/ \
- && for name in engine confidential-http nats sinks cli; do \
+ && for name in engine confidential-http nats sinks cli mcp; do \
       mkdir -p "packages/$name/node_modules" "/ours/@sluice/$name" \
       && cp -r "packages/$name/package.json" "packages/$name/dist" "packages/$name/node_modules" "/ours/@sluice/$name/" \
       || exit 1; \

@@ -15,6 +15,7 @@ export const packages = {
   '@sluice/nats': 'packages/nats',
   '@sluice/sinks': 'packages/sinks',
   '@sluice/cli': 'packages/cli',
+  '@sluice/mcp': 'packages/mcp',
   'create-sluice': 'packages/create-sluice',
 }
 

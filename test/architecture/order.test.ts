@@ -44,6 +44,8 @@ const owners: Readonly<Record<string, RegExp>> = {
   commander: /^packages\/cli\//,
   'hyparquet-writer': /^packages\/cli\/output\/parquet-file\.ts$/,
   picocolors: /^packages\/cli\//,
+  '@modelcontextprotocol/sdk': /^packages\/mcp\//,
+  zod: /^packages\/mcp\//,
   tldts: /^packages\/confidential-http\/vault\/secrets\.ts$/,
   snappyjs: /^report\/solana\.ts$/,
   uplot: /^packages\/cli\/monitor\/page\/charts\.ts$/,
@@ -167,7 +169,12 @@ const isPortable = (path: string): boolean => isClient(path) || path.endsWith('.
 function wrongWords(path: string, text: string): string[] {
   const lacksPlatform =
     isClient(path) && !importsOf(text).some(({ from }) => /\/platform\/globals\.js$/.test(from))
-  const isLibrary = !['packages/cli', 'packages/create-sluice', 'examples'].includes(houseOf(path))
+  const isLibrary = ![
+    'packages/cli',
+    'packages/mcp',
+    'packages/create-sluice',
+    'examples',
+  ].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
     if (node.kind === ts.SyntaxKind.AnyKeyword) return [`${path}: any`]

@@ -53,7 +53,7 @@ async function checkOutsideAlone({ tarballs }, checkGated) {
 }
 
 /** The packages that are commands, and have no entry to import. */
-const commands = ['@sluice/cli', 'create-sluice']
+const commands = ['@sluice/cli', '@sluice/mcp', 'create-sluice']
 
 async function checkAll(packed, checkGated, gate) {
   const nodes = findNodes()

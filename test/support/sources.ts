@@ -14,6 +14,7 @@ export const packages: readonly string[] = [
   'packages/nats',
   'packages/sinks',
   'packages/cli',
+  'packages/mcp',
   'packages/create-sluice',
 ]
 

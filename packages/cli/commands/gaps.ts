@@ -1,7 +1,8 @@
 import type { Feed } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
+import { type MissingReports, type ReportChain, ReportLinks } from 'sluice/internal'
 import { type AddCommand, defineCommand } from '../command.js'
-import { type Chain, Links, type Missing, readRecorded } from '../gaps.js'
+import { readRecorded } from '../gaps.js'
 import { factsOf, findFeeds, findKnownFeeds } from '../input/feeds.js'
 import { type IO, print, say } from '../io.js'
 import { bold, yellow } from '../output/colours.js'
@@ -36,7 +37,7 @@ export const addGapsCommand: AddCommand = defineCommand({
       throw new ValidationError('files, or --feed and --from, must be given')
     checkPast('--from', options.from)
     if (to < from) throw new ValidationError('--to must not be before --from')
-    const links = new Links()
+    const links = new ReportLinks()
     let feeds: readonly Feed[]
     if (files.length === 0) feeds = await readService(options, io, links)
     else {
@@ -69,7 +70,7 @@ async function readService(
     readonly to?: number
   },
   io: IO,
-  links: Links,
+  links: ReportLinks,
 ): Promise<readonly Feed[]> {
   const { feed = '', from = 0, to = Date.now() } = options
   const service = findService(options, io)
@@ -108,14 +109,14 @@ function whichOf({ feed, from, to }: ChosenReports): string {
   return from === undefined && to === undefined ? of : `${of} in that time`
 }
 
-function describe({ feedID, from, to, kind }: Missing, feeds: readonly Feed[]): string {
+function describe({ feedID, from, to, kind }: MissingReports, feeds: readonly Feed[]): string {
   const name = feedName(feeds.find(feed => feed.feedID === feedID) ?? factsOf(feedID))
   const range = dateRange(feedID, from, to)
   const word = kind === 'missing' ? yellow('missing') : 'possibly missing'
   return `${name.padEnd(15)}  ${range}  ${duration(feedID, to - from + 1)}  ${word}`
 }
 
-function summarize(chains: readonly Chain[]): readonly string[] {
+function summarize(chains: readonly ReportChain[]): readonly string[] {
   let [reports, repeated, missing, possible] = [0, 0, 0, 0]
   for (const chain of chains) {
     const sure = chain.missing.filter(({ kind }) => kind === 'missing').length
