@@ -275,7 +275,9 @@ class Reader {
   ): void {
     const at = index * WORD
     const isThere = index < this.#words
-    const wrong = isThere ? problem : 'the report ends before it'
+    const isHex = this.#hex(index) !== undefined
+    const broken = isHex ? problem : 'a character is no hexadecimal digit'
+    const wrong = isThere ? broken : 'the report ends before it'
     if (isThere && problem !== undefined) this.#note(at, `${name}: ${problem}`)
     this.#parts.push({
       ...meaningOf(name, version),
