@@ -5,7 +5,8 @@ import timers from 'node:timers'
 import util from 'node:util'
 
 /** Decodes UTF-8. */
-export const TextDecoder: typeof globalThis.TextDecoder = util.TextDecoder
+export const TextDecoder: typeof globalThis.TextDecoder =
+  util.TextDecoder as typeof globalThis.TextDecoder
 /** Encodes text as UTF-8. */
 export const TextEncoder: typeof globalThis.TextEncoder = util.TextEncoder
 
