@@ -32,7 +32,7 @@ const suites = [
 ]
 /** The longest ones, which change only with the test kit, the vault's resharing, the release, the replay and the stores, or whose subject another step runs. */
 const notShared =
-  'test/(testing/(planted|found|worked)|vault/(holder-attack.*|model-worlds)|build/(publish|check-release)|crypto/native|projects|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
+  'test/(testing/(planted|found|plugins|worked)|vault/(holder-attack.*|model-worlds)|build/(publish|check-release)|crypto/native|projects|strategy|four-ways|(duckdb|parquet)-killed)\\.long\\.test'
 const counts = {
   CHAOS_SECONDS: 60,
   CONSUMPTION_SECONDS: 60,
