@@ -3,10 +3,8 @@
 //   npm run test:long                        all of it
 //   npm run test:long -- test/report/decoder   of these files
 //   npm run test:long -- --share             a small part of it: the slow tests once
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { runJest } from './support/jest/run.mjs'
 
-const jest = fileURLToPath(new URL('../node_modules/jest/bin/jest.js', import.meta.url))
 const given = process.argv.slice(2)
 const isShare = given.includes('--share')
 const files = given.filter(argument => argument !== '--share')
@@ -47,27 +45,17 @@ const counts = {
   WORLD_RUNS: 100_000,
 }
 
-const child = spawn(
-  process.execPath,
+const left = [
+  '/node_modules/',
+  '/create-sluice/templates/',
+  '\\.(nats|servers)\\.test\\.ts$',
+  notShared,
+]
+process.exitCode = await runJest(
   [
-    '--max-semi-space-size=64',
-    jest,
     ...(files.length > 0 ? files : suites),
-    ...(isShare
-      ? [
-          '--testPathIgnorePatterns',
-          '/node_modules/',
-          '/create-sluice/templates/',
-          '\\.(nats|servers)\\.test\\.ts$',
-          notShared,
-        ]
-      : []),
+    ...(isShare ? ['--testPathIgnorePatterns', ...left] : []),
   ],
-  {
-    env: { ...(isShare ? { TEST_SHARE: '1' } : counts), ...process.env, TEST_LONG: '1' },
-    stdio: 'inherit',
-  },
+  // A variable of the user stands.
+  { ...(isShare ? { TEST_SHARE: '1' } : counts), ...process.env, TEST_LONG: '1' },
 )
-child.on('close', code => {
-  process.exitCode = code ?? 1
-})

@@ -1,9 +1,8 @@
 // Runs the tests that need a Postgres or a Kafka, and those that kill processes: npm run test:sinks, or npm run test:sinks -- FILE …
 // for some of them. Each server that is there starts once. The tests of a server that is missing are left out.
-import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { runJest } from '@sluice/test-support/jest/run.mjs'
 import { findKafka, noKafka } from './support/kafka-server.mjs'
 import { findPostgres, noPostgres } from './support/postgres-server.mjs'
 
@@ -15,7 +14,6 @@ const present = servers.filter(({ found }) => found !== undefined)
 const absent = servers.filter(({ found }) => found === undefined)
 for (const { name, none } of absent) console.log(`test:sinks leaves out ${name}: ${none}`)
 
-const jest = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', import.meta.url))
 const given = process.argv.slice(2)
 const names = ['killed', ...present.map(({ name }) => name)]
 const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
@@ -23,11 +21,9 @@ const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...
 const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
 // A cache of its own: other tests run meanwhile, and jest keeps there which tests failed.
 const cache = join(tmpdir(), 'sluice-jest-sinks')
-const flags = ['--max-semi-space-size=64', jest, '--cacheDirectory', cache]
-const child = spawn(process.execPath, [...flags, ...files], {
-  env: { ...process.env, ...places, TEST_SINKS: '1' },
-  stdio: 'inherit',
+process.exitCode = await runJest(['--cacheDirectory', cache, ...files], {
+  ...places,
+  TEST_SINKS: '1',
 })
-process.exitCode = await new Promise(resolve => child.on('close', code => resolve(code ?? 1)))
 if (absent.length > 0 && (process.exitCode ?? 0) === 0 && process.env.CI !== undefined)
   process.exitCode = 69
