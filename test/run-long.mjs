@@ -57,5 +57,5 @@ process.exitCode = await runJest(
     ...(isShare ? ['--testPathIgnorePatterns', ...left] : []),
   ],
   // A variable of the user stands.
-  { ...(isShare ? { TEST_SHARE: '1' } : counts), ...process.env, TEST_LONG: '1' },
+  { ...(isShare ? {} : counts), ...process.env, TEST_LONG: '1' },
 )

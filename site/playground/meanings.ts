@@ -27,7 +27,7 @@ export interface Meaning {
 
 type Row = readonly [Unit, string]
 
-/** The parts of all versions; a name with a version stands before the name alone. */
+/** The parts of all versions; a name with a version takes precedence. */
 const rows: Readonly<Record<string, Row>> = {
   configDigest: ['none', 'The configuration of signers that signed the report.'],
   epochAndRound: [

@@ -9,7 +9,7 @@ import type { Inspection } from './inspect.js'
 
 export type SignerSets = SignerSet | readonly SignerSet[]
 
-/** Who made a signature, or why nobody can have made it. */
+/** The signer of a signature, or the reason why the signature is invalid. */
 export type Recovered = { readonly address: string } | { readonly problem: string }
 
 const WORD = 32

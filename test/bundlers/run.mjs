@@ -33,7 +33,6 @@ import { programText, small, threadText } from './programs.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const names = Object.keys(forms)
-const shared = ['esbuild', 'rollup']
 /** These leave out of a page what it does not use, as the documentation says; Parcel does so in part. */
 const withBudget = ['esbuild', 'webpack', 'rspack', 'rollup', 'vite']
 /** esbuild makes one file of a page, with libsecp256k1 in it. */
@@ -48,7 +47,6 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
   name: 'bundlers',
   usage: `npm run bundlers -- [NAME …], where NAME is of ${names.join(', ')}`,
   options: {
-    share: [undefined, `runs what CI has the time for, of ${shared.join(', ')}`],
     warnings: [undefined, 'prints the text of each warning'],
     record: [undefined, 'writes the results, and the table in docs/guides/portability.md'],
     keep: [undefined, 'leaves the temporary folder'],
@@ -58,12 +56,7 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
     return unknown && `there is no ${unknown}, but ${names.join(', ')}`
   },
 })
-const wanted = positionals.length > 0 ? positionals : values.share ? shared : names
-
-/** What CI has the time for: the forms that differ most. */
-const isShared = ({ target, name, isNative, isOneFile }) =>
-  !isNative && (target === 'web' ? name === 'ESM' : !isOneFile && !/to CommonJS/.test(name))
-const chosen = bundler => forms[bundler].filter(values.share ? isShared : () => true)
+const wanted = positionals.length > 0 ? positionals : names
 
 const temp = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-bundlers-')))
 const clean = () => values.keep || rmSync(temp, { recursive: true, force: true, maxRetries: 5 })
@@ -97,7 +90,6 @@ async function installPackages() {
   const plain = folder('plain')
   writeFileSync(join(plain, 'package.json'), '{ "private": true }')
   await install(plain, tarballs)
-  if (values.share) return { plain }
   const native = folder('native')
   cpSync(plain, native, { recursive: true, verbatimSymlinks: true })
   await install(native, ['secp256k1@5'])
@@ -384,7 +376,7 @@ async function main() {
     const url = `${relay.facts.endpoint}/facts`
 
     const rows = wanted.flatMap(bundler =>
-      chosen(bundler).map(form => ({
+      forms[bundler].map(form => ({
         bundler,
         ...form,
         steps: (form.steps ?? stepsOf[form.target]).filter(step => !without.includes(step)),
@@ -454,7 +446,7 @@ const nameOf = ({ bundler, target, name }) => `${bundler} ${target} ${name}`
 async function runAmongPlanted({ made }, url) {
   const steps = ['verify', 'rest']
   const problems = []
-  for (const depth of values.share ? ['a/b/c/dist'] : ['dist', 'a/b/c/dist']) {
+  for (const depth of ['dist', 'a/b/c/dist']) {
     const top = folder('planted', `${basename(dirname(made.out))}-${depth.split('/').length}`)
     const place = join(top, depth)
     cpSync(made.out, place, { recursive: true })

@@ -52,12 +52,7 @@ const plugins: readonly (readonly [string, () => Plugin, PluginTestOptions?])[] 
   ['verify', () => verify({ signers: sampleSigners }), { may: ['delay', 'drop'], signed: true }],
 ]
 
-/** A share of the long form has each plugin on each sixth day. */
-const today = Math.floor(Date.now() / 86_400_000)
-const tested =
-  process.env.TEST_SHARE === '1' ? plugins.filter((_, at) => at % 6 === today % 6) : plugins
-
-for (const [name, make, options] of tested) {
+for (const [name, make, options] of plugins) {
   test(`${name} keeps the rules of a plugin`, async () => {
     const result = await testPlugin(make, options)
     expect(result.scenarios).toBeGreaterThan(30)

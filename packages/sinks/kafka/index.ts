@@ -22,7 +22,7 @@ const MAX_BYTES = 900_000
  *
  * @example
  * ```ts
- * sink({ store: kafka({ brokers: 'localhost:9092', topic: 'reports' }) })
+ * sink(kafka({ brokers: 'localhost:9092', topic: 'reports' }))
  * ```
  */
 export function kafka(options: KafkaOptions): SinkStore {

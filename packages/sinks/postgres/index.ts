@@ -80,7 +80,7 @@ function checkHypertable(field: string, value: unknown): Hypertables {
  *
  * @example
  * ```ts
- * sink({ store: postgres(process.env.DATABASE_URL, { decimals: 8 }) })
+ * sink(postgres(process.env.DATABASE_URL, { decimals: 8 }))
  * ```
  */
 export function postgres(url: string, options?: PostgresOptions): SinkStore {
