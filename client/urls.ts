@@ -22,6 +22,13 @@ export function checkURL(field: string, value: unknown, schemes: readonly string
   return url.href.replace(/\/+$/, '')
 }
 
+/** Checks the URL of an Ethereum node. Its query may hold a key, so the query is not checked. */
+export function checkNodeURL(field: string, value: string): string {
+  const [base = '', query] = value.split('?')
+  const url = checkURL(field, base, ['http:', 'https:'])
+  return query === undefined ? url : `${url}?${query}`
+}
+
 /** Checks one URL, or several separated by commas. */
 export function checkURLs(
   field: string,

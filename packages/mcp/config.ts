@@ -2,7 +2,7 @@ import { readFileSync, realpathSync, statSync } from 'node:fs'
 import * as util from 'node:util'
 import { endpoints } from 'sluice'
 import { ValidationError } from 'sluice/core'
-import { checkURL } from 'sluice/internal'
+import { checkNodeURL, checkURL, connectNode, type NodeClient } from 'sluice/internal'
 import type { SignerSet, Signers } from 'sluice/plugins/verify'
 import { verify } from 'sluice/plugins/verify'
 import { onchainSigners, verifierProxies } from 'sluice/plugins/verify/onchain'
@@ -149,7 +149,8 @@ function readSigners(
     throw new ValidationError(`${label('f')} needs ${label('signers')}`)
   if (verifier !== undefined && onchain === undefined)
     throw new ValidationError(`${label('verifier')} needs ${label('onchain')}`)
-  if (onchain !== undefined) return signersAt(checkNode(onchain, label('onchain')), verifier)
+  if (onchain !== undefined)
+    return signersAt(connectNode(checkNodeURL(label('onchain'), onchain), NODE_TIMEOUT), verifier)
   if (signers === undefined) return undefined
   if (!/^0x[0-9a-f]+\s*(,|$)/i.test(signers.trim()))
     return readSignerFile(signers, f, label('signers'), label('f'))
@@ -188,50 +189,20 @@ function readSignerFile(
 /** The most milliseconds that a request to a node may take. */
 const NODE_TIMEOUT = 5000
 
-/** Checks the URL of a node. The query may hold a key, so no error has it. */
-function checkNode(url: string, label: string): string {
-  const [base = '', query] = url.split('?')
-  const checked = checkURL(label, base, ['http:', 'https:'])
-  return query === undefined ? checked : `${checked}?${query}`
-}
-
 /** The signers that a verifier contract names. The first look-up asks the node for its chain. */
-function signersAt(url: string, verifier: string | undefined): Signers {
-  const client = { request: (call: NodeCall) => ask(url, call) }
+function signersAt(client: NodeClient, verifier: string | undefined): Signers {
   const create = (address: string) =>
     onchainSigners({ client, verifier: address, timeout: NODE_TIMEOUT })
   if (verifier !== undefined) return create(verifier)
   let known: ReturnType<typeof create> | undefined
   return async configDigest => {
-    known ??= create(await findVerifier(url))
+    known ??= create(await findVerifier(client))
     return known(configDigest)
   }
 }
 
-interface NodeCall {
-  readonly method: string
-  readonly params: readonly unknown[]
-}
-
-/** A request as in EIP-1193. */
-async function ask(url: string, { method, params }: NodeCall): Promise<unknown> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    signal: AbortSignal.timeout(NODE_TIMEOUT),
-  })
-  const answer = (await response.json().catch(() => undefined)) as
-    | { readonly result?: unknown; readonly error?: { message?: unknown; data?: unknown } }
-    | undefined
-  if (answer?.error !== undefined)
-    throw Object.assign(new Error(String(answer.error.message)), { data: answer.error.data })
-  if (!response.ok || answer === undefined) throw new Error(`HTTP status ${response.status}`)
-  return answer.result
-}
-
-async function findVerifier(url: string): Promise<string> {
-  const chainID = Number(await ask(url, { method: 'eth_chainId', params: [] }))
+async function findVerifier(client: NodeClient): Promise<string> {
+  const chainID = Number(await client.request({ method: 'eth_chainId', params: [] }))
   const found = verifierProxies.find(each => each.chainID === chainID)
   if (found !== undefined) return found.address
   throw new ValidationError(

@@ -1,11 +1,13 @@
 import { DataStreamsError, ValidationError } from 'sluice/core'
-import { checkURL, foreignCause, networkReason } from 'sluice/internal'
-import type { Signers } from 'sluice/plugins/verify'
 import {
-  onchainSigners,
-  type RequestingClient,
-  verifierProxies,
-} from 'sluice/plugins/verify/onchain'
+  checkNodeURL,
+  connectNode,
+  foreignCause,
+  type NodeClient,
+  networkReason,
+} from 'sluice/internal'
+import type { Signers } from 'sluice/plugins/verify'
+import { onchainSigners, verifierProxies } from 'sluice/plugins/verify/onchain'
 
 /** The timeout of a request, in milliseconds. */
 const TIMEOUT = 5000
@@ -15,47 +17,12 @@ const TIMEOUT = 5000
  * network.
  */
 export async function findOnchainSigners(url: string, verifier?: string): Promise<Signers> {
-  const client = connect(checkNodeURL(url))
+  const client = connectNode(checkNodeURL('--onchain', url), TIMEOUT)
   return onchainSigners({
     client,
     verifier: verifier ?? (await findVerifier(client)),
     timeout: TIMEOUT,
   })
-}
-
-/** Checks the URL of a node. The query may hold a key, so it is not checked. */
-function checkNodeURL(given: string): string {
-  const [base = '', query] = given.split('?')
-  const url = checkURL('--onchain', base, ['http:', 'https:'])
-  return query === undefined ? url : `${url}?${query}`
-}
-
-interface NodeAnswer {
-  readonly result?: unknown
-  readonly error?: { readonly code?: unknown; readonly message?: unknown; readonly data?: unknown }
-}
-
-interface NodeClient extends RequestingClient {
-  request(args: { readonly method: string; readonly params: readonly unknown[] }): Promise<unknown>
-}
-
-/** A minimal client as in EIP-1193. */
-function connect(url: string): NodeClient {
-  return {
-    async request({ method, params }) {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-        signal: AbortSignal.timeout(TIMEOUT),
-      })
-      const answer = (await response.json().catch(() => undefined)) as NodeAnswer | undefined
-      if (answer?.error !== undefined)
-        throw Object.assign(new Error(String(answer.error.message)), { data: answer.error.data })
-      if (!response.ok || answer === undefined) throw new Error(`HTTP status ${response.status}`)
-      return answer.result
-    },
-  }
 }
 
 async function findVerifier(client: NodeClient): Promise<string> {
