@@ -61,3 +61,8 @@ export const sections: readonly Section[] = [
   },
   { title: 'Words', folder: '', pages: ['glossary'] },
 ]
+
+/** The paths of these pages below docs/. */
+export const paths: readonly string[] = sections.flatMap(({ folder, pages }) =>
+  pages.map(name => (folder === '' ? `${name}.md` : `${folder}/${name}.md`)),
+)

@@ -1,23 +1,14 @@
 // The pages as text, for models and for search by hand: llms.txt lists them, llms-full.txt has them all in one file.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { sections } from './sections'
+import { paths } from './sections'
 
 interface Given {
   readonly docs: string
   readonly outDir: string
-  /** Paths of the pages, such as `guides/streams.md`. */
-  readonly pages: readonly string[]
 }
 
-export function writeForModels({ docs, outDir, pages }: Given): void {
-  const ours = sections.flatMap(({ folder, pages }) =>
-    pages.map(name => (folder === '' ? `${name}.md` : `${folder}/${name}.md`)),
-  )
-  const missing = pages.filter(
-    page => !ours.includes(page) && !/^(index|reference\/api\/)/.test(page),
-  )
-  if (missing.length > 0) throw new Error(`no section of site/sections.ts has ${missing}`)
-  const texts = ours.map(page => ({ page, text: readFileSync(`${docs}/${page}`, 'utf8') }))
+export function writeForModels({ docs, outDir }: Given): void {
+  const texts = paths.map(page => ({ page, text: readFileSync(`${docs}/${page}`, 'utf8') }))
   const lines = texts.map(({ page, text }) => {
     const [title = page, about = ''] = text.replace(/^# /, '').split(/\n\n/)
     return `- [${title}](${page.replace(/md$/, 'html')}): ${about.replace(/\s+/g, ' ')}`

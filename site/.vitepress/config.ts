@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
+import { anchorOf } from '../anchors'
 import { type Section, sections } from '../sections'
 import { writeForModels } from '../texts'
 
@@ -23,13 +24,6 @@ function sidebarOf({ title, folder, pages, isClosed = false }: Section): Default
   return { text: title, collapsed: isClosed, items }
 }
 
-/** The anchors of GitHub, which the links of the pages have. */
-const slugify = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-')
-
 /** Types that share their name with a constant that is not public: typedoc counts it, and has no heading for it. */
 const hidden = /#(candleinterval|gapcause|fieldtype|metricname|metrickind)-1$/
 
@@ -42,9 +36,8 @@ export default defineConfig({
   outDir: '.out',
   cacheDir: '../node_modules/.cache/vitepress',
   srcExclude: ['results/**'],
-  lastUpdated: false,
   markdown: {
-    anchor: { slugify },
+    anchor: { slugify: anchorOf },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     languageAlias: { conf: 'ini', promql: 'sql' },
     config(md) {
@@ -100,5 +93,5 @@ export default defineConfig({
       linkText: 'To the first page',
     },
   },
-  buildEnd: ({ outDir, pages }) => writeForModels({ docs: `${root}/docs`, outDir, pages }),
+  buildEnd: ({ outDir }) => writeForModels({ docs: `${root}/docs`, outDir }),
 })

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { paths } from '../../site/sections.js'
 import { tablesOf } from '../support/tables.js'
 import { pageOf, pages, proseOf, readmes } from './pages.js'
 
@@ -18,6 +19,11 @@ const linksOf = (column: string): string[] =>
 test('every page is in one table of the README', () => {
   const paths = pages.map(({ path }) => path).filter(path => path !== 'README.md')
   expect(linksOf('page').sort()).toEqual(paths)
+})
+
+test('every page has its place on the site', () => {
+  const all = pages.flatMap(({ path }) => (path === 'README.md' ? [] : path.slice('docs/'.length)))
+  expect([...paths].sort()).toEqual(all)
 })
 
 test('every package has a row in the README, and a README of one screen', () => {

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { anchorOf } from '../../site/anchors.js'
 import { packages, root } from '../support/sources.js'
 import { type Row, tablesOf } from '../support/tables.js'
 
@@ -60,10 +61,7 @@ export function proseOf({ text }: Page): string {
 export function anchorsOf(page: Page): Set<string> {
   const anchors = new Set<string>()
   for (const [, heading = ''] of proseOf(page).matchAll(/^#{1,6} +(.+)$/gm)) {
-    const anchor = heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-')
+    const anchor = anchorOf(heading)
     let unique = anchor
     for (let count = 1; anchors.has(unique); count++) unique = `${anchor}-${count}`
     anchors.add(unique)

@@ -1,23 +1,7 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { expect, test } from '@jest/globals'
-
-/** The exit code where there is no Chromium. */
-const UNAVAILABLE = 69
+import { test } from '@jest/globals'
+import { runInChromium } from '@sluice/test-support/chromium-program.js'
 
 test('a page in Chromium streams through a gateway, and verifies by itself', async () => {
-  const child = spawn(process.execPath, [join(__dirname, 'page', 'run.mjs')])
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', chunk => {
-      output += chunk
-    })
-  const [code] = await once(child, 'close')
-  if (code === UNAVAILABLE) {
-    console.warn(`skipped: ${output}`)
-    return
-  }
-  expect({ output, code }).toMatchObject({ code: 0 })
-  expect(output.match(/^ok/gm)).toHaveLength(5)
+  await runInChromium(join(__dirname, 'page', 'run.mjs'), 5)
 }, 120_000)
