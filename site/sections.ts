@@ -59,7 +59,7 @@ export const sections: readonly Section[] = [
     pages: words('reliability performance hosts'),
     isClosed: true,
   },
-  { title: 'Words', folder: '', pages: ['glossary'] },
+  { title: 'More', folder: '', pages: ['playground', 'glossary'] },
 ]
 
 /** The paths of these pages below docs/. */

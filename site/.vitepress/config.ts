@@ -68,6 +68,7 @@ export default defineConfig({
       { text: 'Recipes', link: '/recipes/rest' },
       { text: 'Concepts', link: '/concepts/continuity' },
       { text: 'Reference', link: '/reference/command-line' },
+      { text: 'Playground', link: '/playground' },
       { text: 'Troubleshooting', link: '/operate/doctor' },
       {
         text: version,
