@@ -81,7 +81,9 @@ function main() {
     const wide = cells.filter(each => each.words > LIMIT)
     const average = sentences.length === 0 ? '' : (sum(sentences) / sentences.length).toFixed(1)
     console.log(
-      [path, words, Math.ceil(words / READING_SPEED), average, long.length, wide.length].join(' | '),
+      [path, words, Math.ceil(words / READING_SPEED), average, long.length, wide.length].join(
+        ' | ',
+      ),
     )
     if (values.long)
       for (const each of [...long, ...wide])
