@@ -24,6 +24,38 @@ function sidebarOf({ title, folder, pages, isClosed = false }: Section): Default
   return { text: title, collapsed: isClosed, items }
 }
 
+/** A component of the default theme, the text that is wrong there, and the right one. */
+type Correction = readonly [file: string, wrong: RegExp, right: string]
+
+/** What assistive technology is told of the default theme's parts. */
+const corrections: readonly Correction[] = [
+  // The heading of a section that opens and closes is a button: it says whether it is open, and has no second button inside.
+  [
+    'VPSidebarItem.vue',
+    /role="button"\s+aria-label="toggle section"([^>]*)tabindex="0"/,
+    'aria-hidden="true"$1',
+  ],
+  [
+    'VPSidebarItem.vue',
+    /:role="itemRole"/,
+    '$& :aria-expanded="collapsible ? !collapsed : undefined"',
+  ],
+  ['VPHome.vue', /<div(\s+class="VPHome"[\s\S]*)<\/div>(\s*<\/template>)/, '<main$1</main>$2'],
+]
+
+const corrected = {
+  name: 'corrected-theme',
+  enforce: 'pre',
+  transform(code: string, id: string) {
+    const own = corrections.filter(([file]) => id.endsWith(`/${file}`))
+    if (own.length === 0) return undefined
+    return own.reduce((text, [file, wrong, right]) => {
+      if (!wrong.test(text)) throw new Error(`${file} of this VitePress has no ${wrong}`)
+      return text.replace(wrong, right)
+    }, code)
+  },
+} as const
+
 /** Types that share their name with a constant that is not public: typedoc counts it, and has no heading for it. */
 const hidden = /#(candleinterval|gapcause|fieldtype|metricname|metrickind)-1$/
 
@@ -36,6 +68,11 @@ export default defineConfig({
   outDir: '.out',
   cacheDir: '../node_modules/.cache/vitepress',
   srcExclude: ['results/**'],
+  // Without JavaScript no section opens at a click, so all are open.
+  head: [
+    ['noscript', {}, '<style>.VPSidebarItem.collapsed > .items{display:block!important}</style>'],
+  ],
+  vite: { plugins: [corrected] },
   markdown: {
     anchor: { slugify: anchorOf },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
@@ -47,6 +84,15 @@ export default defineConfig({
         md.renderer.rules[rule] = (...given) =>
           (render?.(...given) ?? '').replaceAll('{{', '&#123;&#123;')
       }
+      // An indented block is a block of code, too.
+      const { fence } = md.renderer.rules
+      if (fence !== undefined) md.renderer.rules.code_block = fence
+      // The corner of a table of two dimensions heads nothing.
+      md.core.ruler.push('empty-headings', ({ tokens }) => {
+        for (const [index, token] of tokens.entries())
+          if (token.tag === 'th' && tokens[index + (token.nesting > 0 ? 1 : -1)]?.content === '')
+            token.tag = 'td'
+      })
       // A link out of docs/ leads to the file in the repository.
       md.core.ruler.push('repository-links', ({ tokens, env }) => {
         const folder = posix.join('docs', posix.dirname(env.relativePath ?? ''))
@@ -86,13 +132,6 @@ export default defineConfig({
       text: 'Edit this page',
     },
     socialLinks: [{ icon: 'github', link: source.replace('/blob/main', '') }],
-    notFound: {
-      title: 'There is no such page',
-      quote:
-        'The page may have moved. The search above knows all pages; the sections are on the first one.',
-      linkLabel: 'To the first page',
-      linkText: 'To the first page',
-    },
   },
   buildEnd: ({ outDir }) => writeForModels({ docs: `${root}/docs`, outDir }),
 })

@@ -1,5 +1,6 @@
 // The built site: no link of any page is dead, and axe-core finds nothing wrong on a page, in light and dark, on a desktop and a
-// phone. Part of npm run site:check. With --pictures FOLDER it writes pictures of five pages.
+// phone. npm run site:check [-- PAGE...] [--pictures FOLDER]      names of pages are like guides/streams.html
+// With --pictures it writes pictures of five pages into the folder.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -14,7 +15,13 @@ import { openBrowser } from './devtools.mjs'
 const UNAVAILABLE = 69
 const folder = fileURLToPath(new URL('../../site/.out/', import.meta.url))
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const { values } = parseArgs({ options: { pictures: { type: 'string' } } })
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { pictures: { type: 'string' } },
+})
+
+/** Where the site stands at its host. */
+const base = process.env.SITE_BASE ?? '/'
 
 const pages = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .map(path => path.replaceAll('\\', '/'))
@@ -37,7 +44,9 @@ function findDeadLinks() {
         const path =
           file === ''
             ? page
-            : posix.join('.', file.startsWith('/') ? file : `/${posix.dirname(page)}/${file}`)
+            : file.startsWith(base)
+              ? `/${file.slice(base.length)}`
+              : posix.join('.', `/${posix.dirname(page)}/${file}`)
         const found = decodeURIComponent(path.replace(/^\//, '').replace(/(^|\/)$/, '$1index.html'))
         if (!existsSync(join(folder, found))) return [`${page}: ${target} leads to no file`]
         const isThere = anchor === undefined || ids.get(found)?.has(decodeURIComponent(anchor))
@@ -57,19 +66,20 @@ const types = {
 }
 const server = createServer((request, response) => {
   const { pathname } = new URL(request.url, 'http://site')
-  const path = join(folder, pathname.endsWith('/') ? `${pathname}index.html` : pathname)
+  const name = pathname.slice(base.length)
+  const path = join(folder, name === '' || name.endsWith('/') ? `${name}index.html` : name)
   const isThere = existsSync(path) && statSync(path).isFile()
   const type = isThere ? (types[extname(path)] ?? 'application/octet-stream') : 'text/html'
   response.writeHead(isThere ? 200 : 404, { 'content-type': type })
   response.end(readFileSync(isThere ? path : join(folder, '404.html')))
 })
 await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
-const base = `http://127.0.0.1:${server.address().port}`
+const address = `http://127.0.0.1:${server.address().port}${base}`
 
 async function show(browser, page, scheme) {
   await browser.prefer({ 'prefers-color-scheme': scheme })
   await browser.open('about:blank')
-  await browser.open(`${base}/${page}`)
+  await browser.open(`${address}${page}`)
   await browser.until(
     `document.readyState === 'complete' && document.querySelector('#app *') !== null`,
   )
@@ -86,14 +96,38 @@ async function audit(browser, page) {
   return found.map(line => `${page}: ${line}`)
 }
 
+/** A page of the site at its old address, where the server has none. */
+async function checkNotFound(browser) {
+  await show(browser, 'docs/streams.html', 'light')
+  const read = `[...document.querySelectorAll('.not-found ul:first-of-type a')].map(link => link.pathname)`
+  const named = await browser.until(`(${read}).length > 0 && (${read})`)
+  assert.ok(named.includes(`${base}guides/streams.html`), `the 404 names ${named}`)
+}
+
+/** Without JavaScript a page shows its text, and the way to all others. */
+async function checkWithoutScripts(browser) {
+  await browser.send('Emulation.setScriptExecutionDisabled', { value: true })
+  await browser.resize(1280, 900)
+  await show(browser, 'guides/streams.html', 'light')
+  const seen = await browser.evaluate(`({
+    text: document.querySelector('main').innerText.length,
+    links: [...document.querySelectorAll('.VPSidebar a')].filter(link => link.offsetHeight > 0).length,
+  })`)
+  await browser.send('Emulation.setScriptExecutionDisabled', { value: false })
+  assert.ok(seen.text > 5000 && seen.links > 60, `without JavaScript: ${JSON.stringify(seen)}`)
+}
+
 let browser
 try {
   const { links, dead } = findDeadLinks()
   assert.deepEqual(dead, [])
   console.log(`site: ${pages.length} pages, ${links} links, none dead`)
   browser = await openBrowser()
+  await checkNotFound(browser)
+  await checkWithoutScripts(browser)
   const wrong = []
-  for (const [index, page] of pages.entries()) {
+  const audited = positionals.length > 0 ? positionals : pages
+  for (const [index, page] of audited.entries()) {
     // Each page in one of four ways, and the first ones in all.
     const ways = ['light', 'dark'].flatMap(scheme => [1280, 390].map(width => [scheme, width]))
     const chosen = index < 4 ? ways : [ways[index % 4]]
@@ -110,7 +144,7 @@ try {
   }
   for (const line of wrong) console.log(line)
   assert.equal(wrong.length, 0, `axe-core and the widths: ${wrong.length} violations`)
-  console.log(`site: axe-core finds nothing on ${pages.length} pages`)
+  console.log(`site: axe-core finds nothing on ${audited.length} pages`)
   if (values.pictures !== undefined)
     for (const page of [
       'index',
