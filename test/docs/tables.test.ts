@@ -80,19 +80,19 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   ],
   ['client/rest.ts', 'Rest', 'guides/requests', ['method']],
   ['client/request/history.ts', 'HistoryOptions', 'guides/requests', ['option of `reports`']],
-  ['plugins/retry/delays.ts', 'RetryOptions', 'guides/requests', ['option of `retry`']],
-  ['plugins/rate-limit.ts', 'RateLimitOptions', 'guides/requests', ['option of `rateLimit`']],
-  ['plugins/hmac-auth/index.ts', 'HmacAuthOptions', 'guides/requests', ['option of `hmacAuth`']],
+  ['plugins/retry/delays.ts', 'RetryOptions', 'reference/requests', ['option of `retry`']],
+  ['plugins/rate-limit.ts', 'RateLimitOptions', 'reference/requests', ['option of `rateLimit`']],
+  ['plugins/hmac-auth/index.ts', 'HmacAuthOptions', 'reference/requests', ['option of `hmacAuth`']],
   ['presets/create-client.ts', 'Config', 'guides/requests', ['option of `createClient`']],
   ['client/egress/options.ts', 'TLSOptions', 'guides/network', ['option of `tls`']],
-  ['client/stream/options.ts', 'StreamOptions', 'guides/streams', ['option of a stream']],
-  ['client/stream/stream-api.ts', 'StreamEvents', 'guides/streams', ['event']],
-  ['client/stream/stream-api.ts', 'StreamMetrics', 'guides/streams', ['metric']],
-  ['client/stream/stream-api.ts', 'OriginMetrics', 'guides/streams', ['metric of an origin']],
+  ['client/stream/options.ts', 'StreamOptions', 'reference/streams', ['option of a stream']],
+  ['client/stream/stream-api.ts', 'StreamEvents', 'reference/streams', ['event']],
+  ['client/stream/stream-api.ts', 'StreamMetrics', 'reference/streams', ['metric']],
+  ['client/stream/stream-api.ts', 'OriginMetrics', 'reference/streams', ['metric of an origin']],
   [
     'plugins/continuity/index.ts',
     'ContinuityOptions',
-    'guides/streams',
+    'reference/streams',
     ['option of `continuity`'],
   ],
   [
@@ -230,10 +230,10 @@ test('every field of a report is named, and every one of the metrics is there', 
     await stream.connect()
     const metrics = stream.getMetrics()
     const [origin = {}] = Object.values(metrics.origins)
-    expect(namesIn('docs/guides/streams.md', 'metric')).toEqual(
+    expect(namesIn('docs/reference/streams.md', 'metric')).toEqual(
       expect.arrayContaining(Object.keys(metrics)),
     )
-    expect(namesIn('docs/guides/streams.md', 'metric of an origin')).toEqual(
+    expect(namesIn('docs/reference/streams.md', 'metric of an origin')).toEqual(
       expect.arrayContaining(Object.keys(origin)),
     )
   } finally {

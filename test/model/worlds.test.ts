@@ -15,7 +15,7 @@ const FIRST = Number(WORLD_FIRST ?? 1)
 const LIMIT = WORLD_RUNS === undefined ? 60_000 : 24 * 3_600_000
 /** Of so many reports, one may be lost because nobody could know of it, at most. */
 const REPORTS_PER_EXCUSE = 200
-/** Of so many worlds, a report may be lost in one: docs/concepts/continuity.md says what such worlds are. */
+/** Of so many worlds, a report may be lost in one: docs/records/continuity.md says what such worlds are. */
 const WORLDS_PER_LOSS = 50_000
 
 /** A world in which a rule was broken. */
