@@ -132,7 +132,12 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
     'reference/enclave',
     ['option of `callerLimits`'],
   ],
-  ['plugins/confidential-http/secret.ts', 'SecretPolicy', 'reference/vault', ['option of a policy']],
+  [
+    'plugins/confidential-http/secret.ts',
+    'SecretPolicy',
+    'reference/vault',
+    ['option of a policy'],
+  ],
   [
     'packages/confidential-http/attestation/evidence.ts',
     'PresentedEvidence',
