@@ -9,7 +9,7 @@ import { codeOf, type Row, tablesOf, tableUnder } from '../support/tables.js'
 
 const document = read('docs/reference/architecture.md')
 /** It has the way of a secret. */
-const enclave = read('docs/guides/enclave.md')
+const enclave = read('docs/reference/enclave.md')
 
 /** The names of the functions and classes that a text declares. */
 function declaredIn(text: string): ReadonlySet<string> {
