@@ -36,7 +36,7 @@ export const sections: readonly Section[] = [
     folder: 'guides',
     pages: words(`catalogue requests reports streams price-at-a-moment averages market-guard candles
       verification decoders plugins testing testing-kit logging telemetry network portability replay
-      mcp sinks sinks-duckdb sinks-servers sink-recipes scale-out confidential-http vault enclave`),
+      mcp sinks sinks-duckdb sinks-servers scale-out confidential-http vault enclave`),
     isClosed: true,
   },
   {

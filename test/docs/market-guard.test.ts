@@ -5,7 +5,7 @@ import { readSettings } from '../../plugins/market-guard/policy.js'
 import { tableUnder } from '../support/tables.js'
 import { pageOf } from './pages.js'
 
-const { text } = pageOf('docs/guides/market-guard.md')
+const { text } = pageOf('docs/reference/market-guard.md')
 const nameIn = (cell = ''): string => cell.replaceAll('`', '')
 
 test('the table of conditions is that of the code, in its order', () => {

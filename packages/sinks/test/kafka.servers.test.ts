@@ -379,7 +379,7 @@ test('the consumer of the recipe passes each report on once, also if it was sent
   await store.write(batchOf({ reports: reports.slice(0, 30) }))
   const last = makeReport({ version: 11, time: TIME + 60 })
   await store.write(batchOf({ reports: [last] }))
-  const page = readFileSync(join(__dirname, '../../../docs/guides/sink-recipes.md'), 'utf8')
+  const page = readFileSync(join(__dirname, '../../../docs/guides/sinks-servers.md'), 'utf8')
   const source = /```ts\n(import \{ Consumer[^`]*)```/.exec(page)?.[1] ?? ''
   const { code } = transformSync(source, { loader: 'ts', format: 'cjs' })
   const module = { exports: {} as { readOnce: ReadOnce } }

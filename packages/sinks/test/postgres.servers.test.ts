@@ -430,7 +430,7 @@ test('the queries for Grafana give prices, averages and delays', async () => {
   )
   const receivedAt = reports.map((_, index) => (minute + index) * 1000 + 250)
   await store.write(batchOf({ reports, receivedAt }))
-  const page = readFileSync(join(__dirname, '../../../docs/guides/sink-recipes.md'), 'utf8')
+  const page = readFileSync(join(__dirname, '../../../docs/guides/sinks-servers.md'), 'utf8')
   const queries = [...page.matchAll(/```sql\n([^`]*)```/g)].map(([, sql = '']) => sql)
   const [prices, averages, delays] = await Promise.all(
     queries

@@ -19,12 +19,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** The pages that have the store. */
-const recipes = ['docs/guides/sink-recipes.md', 'docs/recipes/sink-sqlite.md']
-
-/** The store as a page has it. */
-function recipe(page: string): (db: unknown) => SinkStore {
-  const block = blocksOf(pageOf(page)).find(({ code }) => code.includes('sqliteStore ='))
+/** The store as its page has it. */
+function recipe(): (db: unknown) => SinkStore {
+  const block = blocksOf(pageOf('docs/recipes/sink-sqlite.md')).find(({ code }) =>
+    code.includes('sqliteStore ='),
+  )
   const { code } = transformSync(block?.code ?? '', { loader: 'ts', format: 'cjs' })
   const module = { exports: {} as { sqliteStore: (db: unknown) => SinkStore } }
   new Function('module', 'exports', code)(module, module.exports)
@@ -65,8 +64,8 @@ function rows(): readonly Row[] {
   return found
 }
 
-test.each(recipes)('SQLite: the store of %s keeps the rules', async page => {
-  const sqliteStore = recipe(page)
+test('SQLite: the store of the recipe keeps the rules', async () => {
+  const sqliteStore = recipe()
   const read = async (): Promise<StoredReport[]> =>
     rows().map(({ feed, time, report }) => ({
       feedID: feed,
@@ -85,35 +84,32 @@ test.each(recipes)('SQLite: the store of %s keeps the rules', async page => {
   expect(result).toMatchObject({ hasPosition: true, refused: 0 })
 })
 
-test.each(recipes)(
-  'SQLite: with the store of %s the next stream resumes from the position, and stores a late report',
-  async page => {
-    const sqliteStore = recipe(page)
-    const feed = feedID(3, 1, { milliseconds: true })
-    const service = await startService({ feeds: [feed], signatures: 'dummy' })
-    const { apiKey, userSecret, endpoint, wsEndpoint } = service
-    const start = async () => {
-      const prices = sink(sqliteStore(openDatabase()), { maxDelay: 5 })
-      const preset = defaultPreset({ apiKey, userSecret, retryDelay: 5 })
-      const client = createClient({ endpoint, wsEndpoint, plugins: [prices, ...preset] })
-      await client.createStream(feed, { saveInterval: 0 }).connect()
-      return { prices, close: () => client.close().then(() => prices.close()) }
-    }
-    try {
-      const first = await start()
-      const one = service.publish(feed)
-      const two = service.skip(feed)
-      const three = service.publish(feed)
-      await until(() => first.prices.metrics().written === 2)
-      await first.close()
-      expect(rows().map(({ time }) => time)).toEqual([one.observed, three.observed])
-      service.store(two)
-      const next = await start()
-      await until(() => next.prices.metrics().written > 0 && rows().length === 3)
-      await next.close()
-      expect(rows().map(({ time }) => time)).toEqual([one.observed, two.observed, three.observed])
-    } finally {
-      await service.close()
-    }
-  },
-)
+test('SQLite: with the store of the recipe the next stream resumes from the position, and stores a late report', async () => {
+  const sqliteStore = recipe()
+  const feed = feedID(3, 1, { milliseconds: true })
+  const service = await startService({ feeds: [feed], signatures: 'dummy' })
+  const { apiKey, userSecret, endpoint, wsEndpoint } = service
+  const start = async () => {
+    const prices = sink(sqliteStore(openDatabase()), { maxDelay: 5 })
+    const preset = defaultPreset({ apiKey, userSecret, retryDelay: 5 })
+    const client = createClient({ endpoint, wsEndpoint, plugins: [prices, ...preset] })
+    await client.createStream(feed, { saveInterval: 0 }).connect()
+    return { prices, close: () => client.close().then(() => prices.close()) }
+  }
+  try {
+    const first = await start()
+    const one = service.publish(feed)
+    const two = service.skip(feed)
+    const three = service.publish(feed)
+    await until(() => first.prices.metrics().written === 2)
+    await first.close()
+    expect(rows().map(({ time }) => time)).toEqual([one.observed, three.observed])
+    service.store(two)
+    const next = await start()
+    await until(() => next.prices.metrics().written > 0 && rows().length === 3)
+    await next.close()
+    expect(rows().map(({ time }) => time)).toEqual([one.observed, two.observed, three.observed])
+  } finally {
+    await service.close()
+  }
+})
