@@ -104,11 +104,11 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   [
     'plugins/verify/onchain/index.ts',
     'OnchainSignersOptions',
-    'guides/verification',
+    'reference/verification',
     ['option of `onchainSigners`'],
   ],
   ['plugins/dedup.ts', 'DedupOptions', 'concepts/high-availability', ['option of `dedup`']],
-  ['plugins/verify/options.ts', 'VerifyOptions', 'guides/verification', ['option of `verify`']],
+  ['plugins/verify/options.ts', 'VerifyOptions', 'reference/verification', ['option of `verify`']],
   ['report/price.ts', 'PriceFormat', 'guides/reports', ['option of `formatPrice`']],
   ['report/decoder.ts', 'BaseFields', 'guides/decoders', ['field of every version']],
   [
