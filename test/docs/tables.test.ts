@@ -114,11 +114,11 @@ const interfaces: readonly (readonly [string, string, string, readonly string[]]
   [
     'packages/engine/options.ts',
     'DataEngineOptions',
-    'guides/testing',
+    'reference/testing',
     ['option of `startDataEngine`'],
   ],
-  ['packages/engine/data-engine.ts', 'DataEngine', 'guides/testing', ['member of an engine']],
-  ['packages/engine/origin.ts', 'EngineOrigin', 'guides/testing', ['member of an origin']],
+  ['packages/engine/data-engine.ts', 'DataEngine', 'reference/testing', ['member of an engine']],
+  ['packages/engine/origin.ts', 'EngineOrigin', 'reference/testing', ['member of an origin']],
   [
     'packages/confidential-http/vault/create-vault.ts',
     'VaultOptions',
