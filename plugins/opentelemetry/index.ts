@@ -49,7 +49,7 @@ const schema = {
 
 /**
  * Exports traces and metrics through the OpenTelemetry API to your registered SDK. Each operation
- * and each of its attempts has a span. docs/guides/telemetry.md lists the metrics. The plugin
+ * and each of its attempts has a span. docs/reference/telemetry.md lists the metrics. The plugin
  * stands first in a stack, so that it sees exactly the answers and reports that you get.
  */
 export function opentelemetry(options?: OpenTelemetryOptions): Plugin<never> {

@@ -76,13 +76,13 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.received',
     unit: '{report}',
-    description: 'Reports that connections have brought, duplicates included',
+    description: 'Reports that connections have received, duplicates included',
     attributes: [origin],
   },
   {
     name: 'sluice.reports.accepted',
     unit: '{report}',
-    description: 'Reports that streams have delivered, or have waiting to be taken',
+    description: 'Reports that streams have delivered, or that wait in their queues',
     attributes: ['sluice.report.source'],
   },
   {
@@ -93,13 +93,12 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.out_of_order',
     unit: '{report}',
-    description: 'Accepted reports that came after a newer one of their feed',
+    description: 'Accepted reports that came after a newer report of their feed',
   },
   {
     name: 'sluice.reports.superseded',
     unit: '{report}',
-    description:
-      'Reports not delivered, since they are not the newest of their feed (order newest)',
+    description: 'Reports that were not delivered, since they are not the newest of their feed',
   },
   {
     name: 'sluice.reports.ahead',
@@ -109,32 +108,32 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.dropped',
     unit: '{report}',
-    description: 'Accepted reports that were thrown away because nobody took them in time',
+    description: 'Accepted reports that were dropped because their queue was full',
   },
   {
     name: 'sluice.reports.verified',
     unit: '{report}',
-    description: 'Reports of streams whose signatures were checked and are right',
+    description: 'Reports of streams whose signatures were verified',
   },
   {
     name: 'sluice.verification.failures',
     unit: '{report}',
-    description: 'Reports of streams whose signatures were checked and are wrong',
+    description: 'Reports of streams that failed verification',
   },
   {
     name: 'sluice.decoding.failures',
     unit: '{report}',
-    description: 'Reports that could not be decoded when their fields were asked for',
+    description: 'Reports that could not be decoded when their fields were read',
   },
   {
     name: 'sluice.messages.malformed',
     unit: '{message}',
-    description: 'Messages of connections that were no report, or a report that contradicts itself',
+    description: 'Messages of connections that were not a valid report',
   },
   {
     name: 'sluice.messages.redelivered',
     unit: '{message}',
-    description: 'Messages of a queue that a worker was given before, this one or another',
+    description: 'Messages of a queue that were delivered to a worker before',
   },
   {
     name: 'sluice.messages.dead',
@@ -144,13 +143,13 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.conflicts',
     unit: '{conflict}',
-    description: 'Reports that differ from another of the same observation',
+    description: 'Reports that differ from another report of the same observation',
     attributes: [feed],
   },
   {
     name: 'sluice.gaps.announced',
     unit: '{gap}',
-    description: 'Intervals in which reports are missing for good, by cause',
+    description: 'Ranges of time whose reports the stream could not get, by cause',
     attributes: ['sluice.gap.cause', feed],
   },
   {
@@ -162,20 +161,20 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.errors',
     unit: '{error}',
-    description: 'Errors of streams, by code; the stream goes on, or ends with it',
+    description: 'Errors of streams, by code',
     attributes: ['error.type'],
   },
   {
     name: 'sluice.reconnects',
     unit: '{reconnect}',
     description:
-      'Lost connections that were opened again, while others were open (partial) or none (full)',
+      'Lost connections that were opened again, while others were open (partial) or not (full)',
     attributes: ['sluice.reconnect.kind'],
   },
   {
     name: 'sluice.backfill.pages',
     unit: '{page}',
-    description: 'Pages of missing reports that were asked for, with the error where one failed',
+    description: 'Requests for pages of missing reports, with the error if a request failed',
     attributes: ['error.type'],
   },
   {
@@ -200,45 +199,44 @@ const rows: readonly Row[] = [
     name: 'sluice.queue.depth',
     kind: 'up-down-counter',
     unit: '{report}',
-    description: 'Accepted reports that wait to be taken',
+    description: 'Accepted reports that wait in a queue',
   },
   {
     name: 'sluice.verification.waiting',
     kind: 'up-down-counter',
     unit: '{report}',
-    description: 'Reports of streams that wait for their signers, or to be verified',
+    description: 'Reports of streams that wait for signers or for verification',
   },
   {
     name: 'sluice.verification.oldest',
     kind: 'gauge',
     unit: 's',
-    description: 'Time that a report has waited to be verified, the longest of all streams',
+    description: 'Waiting time of the report that waits longest for verification',
   },
   {
     name: 'sluice.verification.capacity',
     kind: 'gauge',
     unit: '{report}',
-    description: 'Reports a second that the threads of one client can verify, as measured',
+    description: 'Reports a second that the threads of one client can verify, measured',
     attributes: ['sluice.verification.curve_library'],
   },
   {
     name: 'sluice.cursors.unsaved',
     kind: 'gauge',
     unit: 's',
-    description: 'Time that a change of cursors has waited to be saved, the longest of all streams',
+    description: 'Time for which a change of cursors was not saved, the longest of all streams',
   },
   {
     name: 'sluice.cursors.held_back',
     kind: 'gauge',
     unit: 's',
-    description:
-      'Time by which the cursor of a feed is behind its newest report, the most of all feeds',
+    description: 'The longest time by which the cursor of a feed is behind its newest report',
   },
   {
     name: 'sluice.feeds.stale',
     kind: 'up-down-counter',
     unit: '{feed}',
-    description: 'Feeds of streams that have brought no report for longer than staleAfter',
+    description: 'Feeds without a report for longer than staleAfter',
   },
   {
     name: 'sluice.clock.offset',
@@ -259,7 +257,7 @@ const rows: readonly Row[] = [
     kind: 'histogram',
     unit: 's',
     description:
-      'Time from the observation to the delivery: of each report, of a fast stream of one in n',
+      'Time from the observation of a report to its delivery; a fast stream measures one in n',
     attributes: ['sluice.report.source', feed],
     bounds: ages,
   },
@@ -268,7 +266,7 @@ const rows: readonly Row[] = [
     kind: 'histogram',
     unit: 's',
     description:
-      'Duration of operations with their retries; of a stream, until its connection is open',
+      'Duration of operations with their retries; for a stream, until its connection is open',
     attributes: ['sluice.operation', 'sluice.call.purpose', 'error.type'],
     bounds: durations,
   },
@@ -276,7 +274,7 @@ const rows: readonly Row[] = [
     name: 'http.client.request.duration',
     kind: 'histogram',
     unit: 's',
-    description: 'Duration of single attempts, those to open a connection included',
+    description: 'Duration of single attempts, also of attempts to open a connection',
     attributes: [
       'http.request.method',
       'server.address',
@@ -290,14 +288,14 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.feed.reports',
     unit: '{report}',
-    description: 'Reports that passed the plugin, by feed; only where feed ids are asked for',
+    description: 'Reports that passed the plugin, by feed; only with feedIDs',
     attributes: [feed],
   },
   {
     name: 'sluice.feed.retirement',
     kind: 'gauge',
     unit: 'd',
-    description: 'Days until the service retires a feed; without feed ids, the fewest of all feeds',
+    description: 'Days until the service retires a feed; without feedIDs, the fewest of all feeds',
     attributes: [feed],
   },
 ]

@@ -48,7 +48,7 @@ const { positionals, values } = readArguments(process.argv.slice(2), {
   usage: `npm run bundlers -- [NAME …], where NAME is of ${names.join(', ')}`,
   options: {
     warnings: [undefined, 'prints the text of each warning'],
-    record: [undefined, 'writes the results, and the table in docs/guides/portability.md'],
+    record: [undefined, 'writes the results, and the table in docs/records/bundlers.md'],
     keep: [undefined, 'leaves the temporary folder'],
   },
   check({ positionals }) {

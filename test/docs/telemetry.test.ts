@@ -6,8 +6,8 @@ import { root } from '../support/sources.js'
 import { codeOf, tableUnder } from '../support/tables.js'
 import { pageOf } from './pages.js'
 
-test('the table of metrics in docs/guides/telemetry.md is the one in the code', () => {
-  const rows = tableUnder('Metrics', pageOf('docs/guides/telemetry.md').text)
+test('the table of metrics in docs/reference/telemetry.md is the one in the code', () => {
+  const rows = tableUnder('Metrics', pageOf('docs/reference/telemetry.md').text)
   const documented = rows.map(row => ({
     name: codeOf(row, 'metric'),
     kind: row.kind,

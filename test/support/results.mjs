@@ -186,9 +186,9 @@ const tables = [
   },
   { page: 'docs/records/hosts.md', name: 'hosts', text: hostTable },
   { page: 'docs/operate/operations.md', name: 'operations', text: operationsTable },
-  { page: 'docs/guides/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
-  { page: 'docs/guides/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
-  { page: 'docs/guides/portability.md', name: 'small pages', text: pageTable },
+  { page: 'docs/records/bundlers.md', name: 'bundles for Node', text: () => bundleTable('node') },
+  { page: 'docs/records/bundlers.md', name: 'bundles for pages', text: () => bundleTable('web') },
+  { page: 'docs/records/bundlers.md', name: 'small pages', text: pageTable },
   {
     page: 'docs/records/performance.md',
     name: 'confidential',

@@ -1,8 +1,8 @@
 import { tablesUnder } from '../docs/pages.js'
 
-/** The rules that the tables under a heading of docs/guides/testing-kit.md have, sorted. */
+/** The rules that the tables under a heading of docs/reference/testing-kit.md have, sorted. */
 export function documentedRules(heading: string): string[] {
-  const cells = tablesUnder('docs/guides/testing-kit.md', heading)
+  const cells = tablesUnder('docs/reference/testing-kit.md', heading)
     .flat()
     .map(row => row.rule ?? '')
   return cells
