@@ -29,7 +29,7 @@ export const sections: readonly Section[] = [
   {
     title: 'Concepts',
     folder: 'concepts',
-    pages: words('continuity high-availability time'),
+    pages: words('pipeline continuity high-availability time confidential-http scale-out'),
   },
   {
     title: 'Guides',
@@ -48,15 +48,17 @@ export const sections: readonly Section[] = [
   {
     title: 'Reference',
     folder: 'reference',
-    pages: words(
-      `command-line errors plugin-contract migration versioning architecture development`,
-    ),
+    pages: words(`command-line errors requests streams continuity network verification decoders
+      proofs market-guard plugins plugin-contract telemetry testing testing-kit portability replay
+      sinks scale-out confidential-http vault enclave certify migration versioning architecture
+      development`),
     isClosed: true,
   },
   {
     title: 'Records',
     folder: 'records',
-    pages: words('reliability performance hosts'),
+    pages: words(`reliability performance hosts bundlers continuity proofs sinks scale-out monitor
+      operations confidential`),
     isClosed: true,
   },
   { title: 'More', folder: '', pages: ['playground', 'glossary'] },

@@ -19,7 +19,7 @@ const titleOf = (page: string): string =>
 function sidebarOf({ title, folder, pages, isClosed = false }: Section): DefaultTheme.SidebarItem {
   const items = pages.map(name => {
     const page = posix.join(folder, name)
-    return { text: titleOf(page), link: `/${page}` }
+    return { text: titleOf(page).replace(/: .*/, ''), link: `/${page}` }
   })
   return { text: title, collapsed: isClosed, items }
 }
