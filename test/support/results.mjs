@@ -185,7 +185,7 @@ const tables = [
     text: () => benchTable(row => !isConfidential(row)),
   },
   { page: 'docs/records/hosts.md', name: 'hosts', text: hostTable },
-  { page: 'docs/operate/operations.md', name: 'operations', text: operationsTable },
+  { page: 'docs/records/operations.md', name: 'operations', text: operationsTable },
   { page: 'docs/guides/portability.md', name: 'bundles for Node', text: () => bundleTable('node') },
   { page: 'docs/guides/portability.md', name: 'bundles for pages', text: () => bundleTable('web') },
   { page: 'docs/guides/portability.md', name: 'small pages', text: pageTable },
