@@ -185,7 +185,7 @@ const tables = [
     text: () => benchTable(row => !isConfidential(row)),
   },
   { page: 'docs/records/hosts.md', name: 'hosts', text: hostTable },
-  { page: 'docs/operate/operations.md', name: 'operations', text: operationsTable },
+  { page: 'docs/records/operations.md', name: 'operations', text: operationsTable },
   { page: 'docs/records/bundlers.md', name: 'bundles for Node', text: () => bundleTable('node') },
   { page: 'docs/records/bundlers.md', name: 'bundles for pages', text: () => bundleTable('web') },
   { page: 'docs/records/bundlers.md', name: 'small pages', text: pageTable },

@@ -11,10 +11,10 @@ import { serverConfig } from './support/permissions.js'
 
 const { NATS_SERVER: program = 'nats-server' } = process.env
 const root = join(__dirname, '../../..')
-const page = readFileSync(join(root, 'docs/guides/scale-out.md'), 'utf8')
 
-/** The only block of a language in the page. */
-function blockOf(language: string): string {
+/** The only block of a language in a page. */
+function blockOf(path: string, language: string): string {
+  const page = readFileSync(join(root, path), 'utf8')
   const [found = '', ...others] = page.split(`\n\`\`\`${language}\n`).slice(1)
   expect(others).toEqual([])
   return found.split('\n```')[0] ?? ''
@@ -24,7 +24,13 @@ test('a server accepts the configuration of a cluster, with the users of the rep
   const folder = mkdtempSync(join(tmpdir(), 'sluice-conf-'))
   closers.push(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'nats.conf')
-  writeFileSync(file, blockOf('conf').replace('"/data"', JSON.stringify(join(folder, 'data'))))
+  writeFileSync(
+    file,
+    blockOf('docs/guides/scale-out.md', 'conf').replace(
+      '"/data"',
+      JSON.stringify(join(folder, 'data')),
+    ),
+  )
   const users = join(root, 'packages/cli/containers/nats/users.conf')
   copyFileSync(users, join(folder, 'users.conf'))
   const { status, stderr } = spawnSync(program, ['-t', '-c', file], {
@@ -35,7 +41,7 @@ test('a server accepts the configuration of a cluster, with the users of the rep
 
 test('the worker of the page gets reports as the user queue, and ends with SIGTERM', async () => {
   const file = join(root, 'packages/nats/dist/worker-of-the-page.mjs')
-  writeFileSync(file, blockOf('js'))
+  writeFileSync(file, blockOf('docs/reference/scale-out.md', 'js'))
   closers.push(() => rmSync(file))
   const world = await startWorld({ config: serverConfig() })
   const engine = await world.engine()

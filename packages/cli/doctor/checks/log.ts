@@ -61,7 +61,7 @@ const parts = { feeds: 'read reports', readers: 'list the readers' } as const
 function leftOut(what: string, subject: string): Finding {
   return warning(
     `this user may not ${what} (${subject}): the check is left out`,
-    'ask as a user with the permissions of the role monitor, in docs/guides/scale-out.md',
+    'ask as a user with the permissions of the role monitor, in docs/reference/scale-out.md',
   )
 }
 

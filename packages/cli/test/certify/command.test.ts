@@ -75,7 +75,7 @@ function typeOf(value: unknown): string {
 
 /** What a record has that the page's tables do not say, and what it lacks. */
 function contradictions(record: CertifyRecord): readonly string[] {
-  const rows = tablesOf(read('docs/operate/certify.md')).flatMap(({ rows }) =>
+  const rows = tablesOf(read('docs/reference/certify.md')).flatMap(({ rows }) =>
     rows.filter(row => 'field of the record' in row),
   )
   const types = new Map(

@@ -13,9 +13,11 @@ export const roles: readonly string[] = [
 
 /** What the documentation says that a role may publish to. */
 function permissionsOf(role: string): readonly string[] {
-  const page = readFileSync(join(__dirname, '../../../../docs/guides/scale-out.md'), 'utf8')
-  const row = new RegExp(`^\\| ${role} \\|(.*)\\|$`, 'm').exec(page)?.[1] ?? ''
-  return [...row.matchAll(/`([^`]+)`/g)].map(([, subject]) => subject as string)
+  const page = readFileSync(join(__dirname, '../../../../docs/reference/scale-out.md'), 'utf8')
+  const [, block] =
+    new RegExp(`^### ${role}\\n[^#]*?^\`\`\`conf\\n([^\`]*)^\`\`\``, 'm').exec(page) ?? []
+  if (block === undefined) throw new Error(`the page has no permissions of ${role}`)
+  return [...block.matchAll(/"([^"]+)"/g)].map(([, subject]) => subject as string)
 }
 
 /** The configuration of a server whose users are these roles, each with its permissions and its own inbox. */
