@@ -55,9 +55,9 @@ function faultTable(matrix) {
   const open = matrix
     .filter(({ row }) => !recorded.has(row))
     .map(({ row, fault }) => ({ row, what: `${fault}: not recorded yet` }))
-  const absent = [...notShown, ...open].map(({ row, what }) => `row ${row}, ${what}`).join('; ')
+  const absent = [...notShown, ...open].map(({ row, what }) => `- row ${row}, ${what}`).join('\n')
   const table = markdownTable(head, cells)
-  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nNot shown: ${absent}.`
+  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nThe table does not show:\n\n${absent}`
 }
 
 function benchTable(isShown) {
