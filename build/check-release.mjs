@@ -127,6 +127,11 @@ const atRelease = {
   'the placeholder OWNER is replaced, by the repository that publishes'() {
     const { url } = manifest.repository
     assert.ok(!url.includes('/OWNER/'), `package.json names ${url}`)
+    for (const { folder } of all)
+      assert.ok(
+        !read(join(folder, 'README.md')).includes('/OWNER/'),
+        `${folder}/README.md names OWNER`,
+      )
     const { GITHUB_REPOSITORY: here } = process.env
     const isHere = here === undefined || url === `git+https://github.com/${here}.git`
     assert.ok(isHere, `package.json names ${url}, and this is ${here}`)

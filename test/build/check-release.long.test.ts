@@ -113,6 +113,7 @@ test('a tag is held to the version, the changelogs and the repository', () => {
   const edits: Edits = Object.fromEntries(
     ['.', ...packages].flatMap(each => [
       [join(each, 'package.json'), named],
+      [join(each, 'README.md'), named],
       [join(each, 'CHANGELOG.md'), released],
     ]),
   )

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { order, packages, read, root } from '../support/sources.js'
+import { manifest, order, packages, read, root } from '../support/sources.js'
 import { anchorsOf, type Page, pages, proseOf, readmes } from './pages.js'
 
 /** Documents that are no pages. */
@@ -11,16 +11,27 @@ const papers = [
   'SECURITY.md',
   ...packages.map(folder => `${folder}/CHANGELOG.md`),
 ].map((path): Page => ({ path, text: read(path) }))
-const documents = [...pages, ...readmes, ...papers]
+const examples = ['examples/nestjs/README.md', 'examples/react/README.md'].map(
+  (path): Page => ({ path, text: read(path) }),
+)
+const documents = [...pages, ...readmes, ...papers, ...examples]
+
+/** Where the repository has its files, as its manifest names it: addresses of them are checked here like links. */
+const repository = manifest.repository.url.replace(/^git\+(.*)\.git$/, '$1/')
+const files = `${repository}blob/main/`
 
 /** What is wrong with the links of a page. */
 function problemsOf(page: Page): string[] {
   const links = /\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"/g
   return [...proseOf(page).matchAll(links)].flatMap(([text, link, image]) => {
     const target = link ?? image ?? ''
-    if (/^[a-z]+:/.test(target)) return []
-    const [file = '', anchor] = target.split('#')
-    const path = file === '' ? page.path : relative(root, join(root, dirname(page.path), file))
+    const isOurs = target.startsWith(files)
+    if (!isOurs && target.startsWith(`${repository}blob/`))
+      return [`${page.path}: ${text} is not of main`]
+    if (!isOurs && /^[a-z]+:/.test(target)) return []
+    const [file = '', anchor] = target.slice(isOurs ? files.length : 0).split('#')
+    const folder = isOurs ? root : join(root, dirname(page.path))
+    const path = file === '' ? page.path : relative(root, join(folder, file))
     if (!existsSync(join(root, path))) return [`${page.path}: ${text} leads to no file`]
     if (anchor === undefined) return []
     const linked = documents.find(each => each.path === path)
@@ -33,12 +44,31 @@ test('no link is dead', () => {
   expect(documents.flatMap(problemsOf)).toEqual([])
 })
 
+test('a README that npm shows without the repository has no relative link', () => {
+  const isRelative = (link: string): boolean => !link.startsWith('#') && !/^[a-z]+:/.test(link)
+  const found = readmes.flatMap(page =>
+    [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, link = '']) => link)
+      .filter(isRelative)
+      .map(link => `${page.path}: ${link}`),
+  )
+  expect(found).toEqual([])
+  // A mistake in the owner would make a foreign address of it, which is not checked.
+  for (const { path, text } of readmes)
+    for (const [address] of text.matchAll(/https:\/\/github\.com\/[^/]+\/sluice[^)\s]*/g))
+      expect([path, address.startsWith(files)]).toEqual([path, true])
+})
+
 test('a dead link is found', () => {
   const page = { path: 'docs/x.md', text: '# X\n\n## A `b`, c\n' }
   const dead = (link: string) => problemsOf({ ...page, text: `[x](${link})\n` })
   expect(dead('no-such-page.md')).toEqual(['docs/x.md: [x](no-such-page.md) leads to no file'])
   expect(dead('../README.md#no-such-heading')).toHaveLength(1)
   expect(dead('concepts/continuity.md#when-the-service-is-asked')).toEqual([])
+  expect(dead(`${files}docs/no-such-page.md`)).toHaveLength(1)
+  expect(dead(`${files}README.md#no-such-heading`)).toHaveLength(1)
+  expect(dead(`${repository}blob/master/README.md`)).toHaveLength(1)
+  expect(dead(`${files}README.md#install`)).toEqual([])
   expect(anchorsOf(page)).toEqual(new Set(['x', 'a-b-c']))
 })
 

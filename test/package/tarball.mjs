@@ -42,7 +42,7 @@ export function findDeadLinks({ name, unpacked }) {
     const links = readFileSync(path, 'utf8').matchAll(/\]\(([^()\s#]+)(?:#[^()\s]*)?\)/g)
     return Array.from(links, ([, link]) => link)
       .filter(link => {
-        const [, ours] = /\/OWNER\/sluice\/(?:blob|raw)\/v[^/]+\/(.+)$/.exec(link) ?? []
+        const [, ours] = /\/OWNER\/sluice\/(?:blob|raw)\/(?:v[^/]+|main)\/(.+)$/.exec(link) ?? []
         if (ours !== undefined) return !existsSync(join(root, ours))
         return !/^[a-z]+:/.test(link) && !existsSync(join(unpacked, link))
       })

@@ -53,6 +53,7 @@ interface Manifest {
   readonly name: string
   readonly version: string
   readonly main: string
+  readonly repository: { readonly url: string }
   readonly types: string
   readonly dependencies: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
