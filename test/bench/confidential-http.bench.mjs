@@ -67,7 +67,7 @@ export default async function bench() {
     'enclave, no secret': () =>
       client.sendRequestAsync(local, input({ secrets: [], authorization: `Bearer ${SECRET}` })),
     'enclave, one secret': () => client.sendRequestAsync(local, input()),
-    'the same, blocking': async () => client.sendRequest(local, input()).result(),
+    'enclave, one secret, blocking call': async () => client.sendRequest(local, input()).result(),
     'one secret, answer encrypted and decrypted': async () => {
       const answer = await client.sendRequestAsync(
         local,
@@ -106,9 +106,9 @@ export default async function bench() {
   const ms = value => `${value.toFixed(1)} ms`
   const goals = [
     {
-      work: 'one secret, over the bare request',
+      work: 'one secret, the extra time over the bare request',
       ...atMost(GOAL_MS, spread(over), ' ms'),
-      detail: 'the difference, round by round',
+      detail: 'the difference within each round',
     },
     {
       work: `one secret, ${AT_ONCE} requests at once, on ${CORES} cores`,

@@ -25,7 +25,7 @@ export default async function bench() {
   const say = share => (side, index) =>
     index === 0 ? [] : [`${sides[side]} ${short(of(side, share).median)} µs`]
   return ['p50', 'p99'].map(share => ({
-    work: `from the socket’s read to the handler at 2,000 reports/s, ${share}`,
+    work: `time from the socket’s read to the handler at 2,000 reports/s, ${share}`,
     ...atMost(undefined, of('ours', share), ' µs'),
     detail: Object.keys(sides).flatMap(say(share)).join(', '),
   }))

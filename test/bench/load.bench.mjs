@@ -124,15 +124,15 @@ export default async function bench() {
     {
       work: 'installed size, all dependencies included, against the official SDK',
       ...atMost(0.333, exact(installed.ours / installed.official), ' times'),
-      detail: `${megabytes(installed.ours)}, ${megabytes(installed.own)} of it our own; official ${megabytes(installed.official)}`,
+      detail: `${megabytes(installed.ours)}, of which ${megabytes(installed.own)} is sluice itself; official ${megabytes(installed.official)}`,
     },
     {
-      work: 'bundle of the default entry, minified and gzipped, all dependencies included: what is loaded at first',
+      work: 'bundle of the default entry, minified and gzipped, with all dependencies: the part that is loaded at first',
       ...atMost(40, exact(start.ours / 1000), ' kB'),
       detail: `${(start.ours / start.official).toFixed(3)} times the official SDK’s ${kilobytes(start.official)}`,
     },
     {
-      work: 'the same, with all that is loaded when it is needed',
+      work: 'the same bundle with the parts that are loaded on demand, against the official SDK',
       ...atMost(undefined, exact(whole.ours / whole.official), ' times'),
       detail: `${kilobytes(whole.ours)}; official ${kilobytes(whole.official)}`,
     },

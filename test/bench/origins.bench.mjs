@@ -26,22 +26,22 @@ export default async function bench({ sisters }) {
   printSides(`four origins, one of them ${lagMs} ms behind, unique reports`, behind)
   flood.stop()
 
-  const title = `one of the four ${lagMs} ms behind`
+  const title = `four origins, one of them ${lagMs} ms behind`
   return [
     {
-      work: 'four origins sending copies, unique reports out, against the official SDK',
+      work: 'four origins, each report delivered once, against the official SDK',
       ...compareRates(2, inStep.ours, inStep.official),
     },
     {
-      work: 'the same, against ws frames received and not looked at',
+      work: 'four origins, each report delivered once, against ws frames received but not read',
       ...compareRates(0.65, inStep.ours, inStep['ws-nothing']),
     },
     ...others.map(name => ({
-      work: `the same, against ${titleOf(name)}`,
+      work: `four origins, each report delivered once, against ${titleOf(name)}`,
       ...compareRates(undefined, inStep.ours, inStep[name]),
     })),
     {
-      work: `${title}, against ws frames received and not looked at`,
+      work: `${title}, against ws frames received but not read`,
       ...compareRates(0.6, behind.ours, behind['ws-nothing']),
     },
     ...['official', ...others].map(side => ({

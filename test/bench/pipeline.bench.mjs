@@ -86,7 +86,7 @@ export default async function bench() {
   const more = spread(results.map(result => result.more))
   return [
     {
-      work: 'the plugin pipeline itself: default stack against the same work written as one function',
+      work: 'the default stack of plugins, against the same work written as one function',
       ...atMost(10, more, ' % more'),
       detail: `${short(micros('stack').median)} µs; one function ${short(micros('straight').median)} µs`,
     },

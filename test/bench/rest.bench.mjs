@@ -88,12 +88,12 @@ export default async function bench() {
     {
       work: 'one REST call’s overhead over bare fetch',
       ...atMost(0.35, over('ours'), ' ms'),
-      detail: `given a fetch ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, official ${overs('official')}; the fetch itself ${short(spread(results.fetch).median)} ms`,
+      detail: `with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, official ${overs('official')}; the fetch itself ${short(spread(results.fetch).median)} ms`,
     },
     {
       work: 'processor time of one REST call, against the official SDK',
       ...atMost(1.2, ratio(cpu.ours, cpu.official), ' times'),
-      detail: `given a fetch ${times('ours, given fetch')}, ky alone ${times('ky alone')}, bare fetch ${times('fetch')} times`,
+      detail: `with a \`fetch\` of your own ${times('ours, given fetch')}, ky alone ${times('ky alone')}, bare fetch ${times('fetch')} times`,
     },
   ]
 }

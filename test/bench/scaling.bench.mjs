@@ -61,25 +61,30 @@ export default async function bench() {
   }
   const kilobytes = results =>
     spread(results[1].map((few, at) => (results[1000][at].memory - few.memory) / 999 / 1000))
+  const named = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`
   return [
     {
-      work: '2 to 8 origins: cost of a copy, against that of a report from one origin',
+      work: '2 to 8 origins: the cost of a duplicate, against the cost of a report from one origin',
       ...atMost(
         1.2,
         copies.reduce((most, each) => (each.median > most.median ? each : most)),
         ' times',
       ),
-      detail: origins.map(count => `${count}: ${short(cost(perOrigins, count))} µs`).join(', '),
+      detail: origins
+        .map(count => `${named(count, 'origin')} ${short(cost(perOrigins, count))} µs`)
+        .join(', '),
     },
     {
-      work: '1000 feeds: cost of a report, against that with one feed',
+      work: '1000 feeds: the cost of a report, against the cost with one feed',
       ...atMost(20, flat, ' % more'),
-      detail: feeds.map(count => `${count}: ${short(cost(perFeeds, count))} µs`).join(', '),
+      detail: feeds
+        .map(count => `${named(count, 'feed')} ${short(cost(perFeeds, count))} µs`)
+        .join(', '),
     },
     {
       work: 'memory of a feed (heap and buffers), 1000 feeds',
       ...atMost(4, kilobytes(perFeeds), ' kB'),
-      detail: `${short(kilobytes(full).median)} kB once 640 times of each were seen`,
+      detail: `${short(kilobytes(full).median)} kB after 640 different times of each feed`,
     },
   ]
 }

@@ -28,19 +28,19 @@ export default async function bench({ sisters }) {
 
   return [
     {
-      work: 'one connection, frames to `report` events, `fullReport` read, against bare ws + JSON.parse',
+      work: 'one connection, from frames to `report` events, `fullReport` read, against bare ws and `JSON.parse`',
       ...compareRates(1.4, plain.ours, plain['ws-json']),
     },
     {
-      work: 'the same, against the official SDK',
+      work: 'one connection, `fullReport` read, against the official SDK',
       ...compareRates(undefined, plain.ours, plain.official),
     },
     {
-      work: 'the same, `decoded` read and every field touched, against the official SDK',
+      work: 'one connection, `decoded` read and every field touched, against the official SDK',
       ...compareRates(120, decoded.ours, decoded.official),
     },
     ...others.map(name => ({
-      work: `the same, against ${titleOf(name)}`,
+      work: `one connection, \`decoded\` read and every field touched, against ${titleOf(name)}`,
       ...compareRates(undefined, decoded.ours, decoded[name]),
     })),
   ]

@@ -11,7 +11,10 @@ const papers = [
   'SECURITY.md',
   ...packages.map(folder => `${folder}/CHANGELOG.md`),
 ].map((path): Page => ({ path, text: read(path) }))
-const documents = [...pages, ...readmes, ...papers]
+const examples = ['examples/nestjs/README.md', 'examples/react/README.md'].map(
+  (path): Page => ({ path, text: read(path) }),
+)
+const documents = [...pages, ...readmes, ...papers, ...examples]
 
 /** What is wrong with the links of a page. */
 function problemsOf(page: Page): string[] {

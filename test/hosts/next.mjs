@@ -49,7 +49,7 @@ async function add({ folder, service }, step, bundler, isExternal) {
   if (isExternal) env.EXTERNAL = '1'
   rmSync(join(cwd, '.next'), { recursive: true, force: true })
   let isBuilt = false
-  await step(`${name}: build, without a warning`, async () => {
+  await step(`${name}: the build prints no warning`, async () => {
     const args = [next, 'build', `--${bundler}`]
     const { stdout, stderr } = await runProcess(process.execPath, args, {
       cwd,
@@ -89,7 +89,7 @@ async function add({ folder, service }, step, bundler, isExternal) {
       await step(`${name}: a component in the page`, async () => {
         await service.checkNewest(() => readPage(server.url))
       })
-    await step(`${name}: the server said nothing`, async () => assert.equal(server.said(), ''))
+    await step(`${name}: the server prints nothing`, async () => assert.equal(server.said(), ''))
   } finally {
     server.child.kill('SIGKILL')
   }

@@ -9,6 +9,13 @@ const AT_ONCE = 50
 const LIMITED = 30
 const DATE = '2026-04-01'
 
+/** Where the worker keeps its client, by the names that its program knows. */
+const clients = {
+  module: 'client at module scope',
+  first: 'client made with the first request',
+  request: 'client per request',
+}
+
 /** A worker as wrangler bundles it. */
 async function bundle({ folder, load }, { file = 'worker.js', keeps = '', isLimited = false }) {
   const { build } = await load('esbuild')
@@ -105,8 +112,8 @@ export const hosts = {
     )
     const compatible = world.isShare ? [] : [['nodejs_compat']]
     for (const flags of [[], ...compatible])
-      for (const keeps of ['module', 'first', 'request']) {
-        const name = [`client per ${keeps}`, ...flags].join(', ')
+      for (const [keeps, client] of Object.entries(clients)) {
+        const name = [client, ...flags].join(', ')
         const inWorker = (use, isLimited) => () =>
           withWorker(world, { keeps, flags, isLimited }, use)
         await step(
@@ -114,16 +121,16 @@ export const hosts = {
           inWorker(url => askAll(world, url)),
         )
         await step(
-          `${name}: the first given up`,
+          `${name}: the caller aborts the first request`,
           inWorker(url => giveUpFirst(world, url)),
         )
         await step(
-          `${name}: every fifth given up`,
+          `${name}: the caller aborts every fifth request`,
           inWorker(url => askAll(world, url, { requests: 300, givesUp: true })),
         )
         // Those that wait for the limit are let go by a timer, which some request must hold.
         await step(
-          `${name}: ${LIMITED} requests, 10 a second`,
+          `${name}: ${LIMITED} requests at 10 a second`,
           inWorker(url => askAll(world, url, { requests: LIMITED }), true),
         )
         await step(

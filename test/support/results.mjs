@@ -37,9 +37,9 @@ export const markdownTable = (head, rows) =>
 function describeRuns({ runs, rows }, nameOf) {
   const named = runs.map((run, index) => {
     const of = [...new Set(rows.filter(row => row.run === index).map(nameOf))]
-    return index === 0 ? run : `${run}: ${of.join(', ')}`
+    return index === 0 ? `Measured on ${run}.` : `On ${run}, these were measured: ${of.join(', ')}.`
   })
-  return `Measured on ${named.join('; ')}.`
+  return named.join('\n')
 }
 
 function faultTable(matrix) {
@@ -55,9 +55,9 @@ function faultTable(matrix) {
   const open = matrix
     .filter(({ row }) => !recorded.has(row))
     .map(({ row, fault }) => ({ row, what: `${fault}: not recorded yet` }))
-  const absent = [...notShown, ...open].map(({ row, what }) => `row ${row}, ${what}`).join('; ')
+  const absent = [...notShown, ...open].map(({ row, what }) => `- row ${row}, ${what}`).join('\n')
   const table = markdownTable(head, cells)
-  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nNot shown: ${absent}.`
+  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nThe table does not show:\n\n${absent}`
 }
 
 function benchTable(isShown) {
@@ -70,8 +70,8 @@ function benchTable(isShown) {
   }
   const hasGoals = shown.some(({ goal }) => goal !== '')
   const head = hasGoals
-    ? ['work', 'goal', 'measured', 'least to most', 'met', '']
-    : ['work', 'measured', '', '']
+    ? ['work', 'goal', 'measured', 'least to most', 'met', 'details']
+    : ['work', 'measured', 'least to most', 'details']
   const cells = shown.map(({ work, goal, figure, spread, isMet, detail }) => {
     const met = isMet === undefined ? '' : isMet ? 'yes' : '**no**'
     return hasGoals ? [work, goal, figure, spread, met, detail] : [work, figure, spread, detail]

@@ -10,10 +10,10 @@ const growth = mb => `${mb < 0 ? '' : '+'}${mb.toFixed(1)} MB`
 const words = {
   lost: (lost, { owed }) => `${lost} of ${owed} lost`,
   gaps: gaps => `${count(gaps, 'gap')} announced`,
-  falseGaps: many => `${many} announced as missing, and delivered`,
-  doubled: doubled => `${doubled} twice`,
+  falseGaps: many => `${many} announced as missing but delivered`,
+  doubled: doubled => `${doubled} delivered twice`,
   disordered: many => `${many} out of order`,
-  foreign: many => `${many} altered or not asked for`,
+  foreign: many => `${many} altered or not subscribed`,
   detect: ms => `noticed in ${seconds(ms)}`,
   recover: ms => `back in ${seconds(ms)}`,
   backfill: ms => `complete ${seconds(ms)} later`,
@@ -21,16 +21,16 @@ const words = {
   rejected: ms => `rejected in ${seconds(ms)}`,
   attempts: many => count(many, 'attempt'),
   reported: ms => `reported in ${seconds(ms)}`,
-  latest: ms => `the latest report after ${seconds(ms)}`,
+  latest: ms => `slowest delivery ${seconds(ms)}`,
   requests: many => count(many, 'request'),
   pages: many => count(many, 'page request'),
   pagesInTenSeconds: many => `${count(many, 'page request')} of a feed in ten seconds`,
   errors: many => count(many, 'error'),
-  repeated: ms => (ms === 0 ? '' : `what came up to ${seconds(ms)} before a kill`),
-  inside: many => `${many} within the time it asked for`,
+  repeated: ms => (ms === 0 ? '' : `from at most ${seconds(ms)} before a kill`),
+  inside: many => `${many} before \`Retry-After\` had passed`,
   accepted: many => `${many} accepted`,
   unrefused: many => `${many} not refused`,
-  untyped: many => `${count(many, 'error')} outside its own classes`,
+  untyped: many => count(many, 'untyped error'),
   delivered: many => `${many} delivered`,
   outages: many => `${many} × \`disconnected\``,
   connections: many => `${count(many, 'connection')} open`,
@@ -38,7 +38,7 @@ const words = {
   cursorsBehind: many => `cursors ${seconds(1000 * many)} behind`,
   behind: many => `${many} × \`behind\``,
   waiting: many => `${count(many, 'report')} waiting to be verified`,
-  miscounted: many => `${many} more or less than \`late\` counts`,
+  miscounted: many => `\`outOfOrder\` wrong by ${many}`,
   exitCode: code => (code === 0 ? '' : `exit code ${code}`),
   isNamed: yes => (yes ? 'the cause is named' : 'the cause is not named'),
   refusedAs: name => name,
@@ -80,7 +80,7 @@ const oneLine = text => text.replace(/[\n|]+/g, ' ').trim()
 
 /** A row of the table: its number, its fault, and what came of it with each SDK. */
 export function resultOf({ row, sluice, official }) {
-  const absent = row.official === false ? 'has no such thing' : ''
+  const absent = row.official === false ? 'has no such feature' : ''
   return {
     row: row.row,
     fault: oneLine(row.fault),
@@ -97,7 +97,9 @@ export function tableOf(outcomes, notShown) {
   if (notShown.length > 0)
     lines.push(
       '',
-      `Not shown: ${notShown.map(({ row, what }) => `row ${row}, ${what}`).join('; ')}.`,
+      'The table does not show:',
+      '',
+      ...notShown.map(({ row, what }) => `- row ${row}, ${what}`),
     )
   return lines.join('\n')
 }

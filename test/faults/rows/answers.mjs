@@ -27,7 +27,8 @@ const answered = answers =>
 export default [
   {
     row: '14a',
-    fault: '500, 502, 503, 504 and 200 with HTML, an empty body, or no JSON',
+    fault:
+      'requests are answered with 500, 502, 503, 504 or 200, and HTML, an empty body, or text that is not JSON',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },
@@ -43,7 +44,7 @@ export default [
   },
   {
     row: '14b',
-    fault: 'a body of 64 MB, and one of 300 MB packed in 300 kB',
+    fault: 'an answer has a body of 64 MB, or a body of 300 MB compressed to 300 kB',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },
@@ -57,7 +58,7 @@ export default [
   {
     row: '16',
     fault:
-      '200 with `{}`, `null`, `[]`, `"x"`, no report, times that are absent, strings, negative or another’s',
+      '200 with `{}`, `null`, `[]`, `"x"`, no report, or times that are absent, strings, negative, or of another report',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },

@@ -19,10 +19,10 @@ const wrong = (row, fault, how, cause) => ({
 export default [
   wrong('9a', 'the certificate has expired', { daysAgo: 3 }, /expired/),
   wrong('9b', 'the certificate is for another host', { hosts: ['elsewhere.test'] }, /altnames/),
-  wrong('9c', 'nobody knows the authority', { isTrusted: false }, /certificate/),
+  wrong('9c', 'the authority of the certificate is unknown', { isTrusted: false }, /certificate/),
   {
     row: '9d',
-    fault: 'a reset, and the next handshakes of TLS are reset for 2 s',
+    fault: 'a reset, then every TLS handshake is reset for 2 s',
     bound: { recover: 4500, backfill: 2500, attempts: 4 },
     seconds: 10,
     async prepare(world) {

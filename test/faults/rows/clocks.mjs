@@ -42,7 +42,7 @@ export default [
   },
   {
     row: '29d',
-    fault: "the client's clock jumps an hour ahead and back while reports flow",
+    fault: "the client's clock jumps an hour ahead and back while reports arrive",
     bound: { attempts: 0 },
     seconds: 12,
     async run({ client, begin, pause }) {
@@ -63,7 +63,8 @@ export default [
   },
   {
     row: '29f',
-    fault: "the client's clock jumps 30 s ahead while reports flow, then a reset; the same back",
+    fault:
+      "the client's clock jumps 30 s ahead while reports arrive, then a reset; the clock jumps back, then a reset",
     bound: { attempts: 4 },
     seconds: 12,
     async run({ client, engine, begin, pause }) {

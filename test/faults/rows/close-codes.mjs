@@ -17,7 +17,7 @@ export default [
   },
   {
     row: '31',
-    fault: 'the service closes with 1000 every 4 s for 60 s (in place of every 20 s for 1 h)',
+    fault: 'the service closes with 1000 every 4 s for 60 s (shortened from every 20 s for 1 h)',
     feeds: 3,
     bound: { attempts: [15, 15], heapGrowthMB: 4 },
     seconds: 60,

@@ -52,7 +52,7 @@ const replayed = reports => ({
 export default [
   {
     row: '20c',
-    fault: 'a reset, and the latest 600 reports of each feed come again',
+    fault: 'a reset, after which the service sends the latest 600 reports of each feed again',
     ...replayed(600),
     bound: { doubled: 0, pages: 4 },
     seconds: 8,
@@ -60,7 +60,7 @@ export default [
   },
   {
     row: '20d',
-    fault: 'a reset, and the latest 1200 reports of each feed come again',
+    fault: 'a reset, after which the service sends the latest 1200 reports of each feed again',
     ...replayed(1200),
     bound: { doubled: 0, pages: 4 },
     seconds: 10,
@@ -76,7 +76,7 @@ export default [
   },
   {
     row: '21d',
-    fault: 'one of two origins is 400 reports behind, which is longer than continuity looks back',
+    fault: 'one of two origins is 400 reports behind, longer than continuity looks back',
     ...behind(400, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
     bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },
@@ -84,7 +84,7 @@ export default [
   },
   {
     row: '21e',
-    fault: 'one of two origins is 1200 reports behind, 20 min',
+    fault: 'one of two origins is 1200 reports (20 min) behind',
     ...behind(1200, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
     bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },

@@ -99,7 +99,8 @@ export default [
   {
     ...common,
     row: '44c',
-    fault: 'a rolling deploy: the next process starts with the cursors of one that runs 3 s more',
+    fault:
+      'a rolling deploy: the new process starts with the cursors of the old process, which runs 3 s longer',
     bound: { errors: 1, isNamed: true },
     seconds: 12,
     short: true,
@@ -109,7 +110,7 @@ export default [
     ...common,
     row: '44d',
     fault:
-      'a second stream takes the cursors of the first by mistake; later the process is killed and started again after 1 s',
+      'a second stream uses the cursors of the first by mistake; later the process is killed and restarted after 1 s',
     official: false,
     bound: { rejected: 5000, isNamed: true, doubled: undefined },
     seconds: 13,
@@ -118,7 +119,7 @@ export default [
   {
     ...common,
     row: '44e',
-    fault: 'the store of cursors never answers a save',
+    fault: 'the cursor store never answers a save',
     official: false,
     bound: { reported: [9000, 12_000], errors: 1 },
     seconds: 16,
@@ -127,7 +128,7 @@ export default [
   {
     ...common,
     row: '44f',
-    fault: 'the store of cursors takes 15 s to load',
+    fault: 'the cursor store takes 15 s to load',
     official: false,
     bound: { reported: [9000, 12_000], errors: 1, connect: 18_000, recover: 2000 },
     seconds: 24,
@@ -136,7 +137,7 @@ export default [
   {
     ...common,
     row: '44g',
-    fault: 'the store of cursors never answers a load: after 70 s the stream begins with now',
+    fault: 'the cursor store never answers a load: after 70 s the stream starts at the present',
     official: false,
     bound: { reported: [9000, 12_000], errors: 4, connect: 72_000, recover: 2000 },
     seconds: 82,

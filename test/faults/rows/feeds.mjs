@@ -2,7 +2,7 @@
 export default [
   {
     row: '37',
-    fault: '500 feeds (450, 50 more, 30 less) over as many connections as their URLs need',
+    fault: '450 feeds, then 50 more, then 30 fewer, over as many connections as their URLs need',
     feeds: 500,
     subscribed: 450,
     bound: { attempts: 12, pages: 0 },

@@ -54,7 +54,7 @@ function prepare(world) {
 export default [
   {
     row: '17a',
-    fault: 'frames that are no JSON, or JSON that is no report',
+    fault: 'messages that are not JSON, or JSON without a report',
     bound: { attempts: 0, errors: [malformed.length, malformed.length] },
     seconds: 4,
     async run({ engine, begin, pause }) {
@@ -68,7 +68,7 @@ export default [
   },
   {
     row: '17b',
-    fault: 'the same, and nobody listens for `error`',
+    fault: 'row 17a without a listener for `error`',
     client: { isDeaf: true },
     bound: { attempts: 0 },
     seconds: 4,
@@ -100,7 +100,8 @@ export default [
   },
   {
     row: '18',
-    fault: 'a report of another feed, one whose envelope names another feed, one with other times',
+    fault:
+      'a report of another feed, a report whose envelope names another feed, and reports whose envelope has other times',
     feeds: 2,
     subscribed: 1,
     bound: { errors: [4, 4], attempts: 0 },
@@ -120,7 +121,8 @@ export default [
   },
   {
     row: '19a',
-    fault: 'encodings that break a rule: offsets backwards and beyond the end, lengths of 2^256',
+    fault:
+      'encodings that break a rule: offsets that go backwards or beyond the end, lengths of 2^256',
     bound: { unrefused: 0, attempts: 0 },
     seconds: 7,
     prepare,
@@ -141,7 +143,7 @@ export default [
   {
     row: '19b',
     fault:
-      'one to four bytes of every third frame are changed (without `verify`, so that changed values are delivered)',
+      'one to four bytes of every third frame are changed; without `verify`, so changed values are delivered',
     feeds: 30,
     bound: { attempts: 0, foreign: undefined },
     seconds: 8,
@@ -156,7 +158,8 @@ export default [
   },
   {
     row: '22',
-    fault: 'a signed report of the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
+    fault:
+      'a signed report dated in the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
     bound: { attempts: 0 },
     seconds: 5,
     short: true,

@@ -72,7 +72,7 @@ async function storeLate(world) {
 export default [
   {
     row: '23',
-    fault: 'the stream leaves out every report for 3 s',
+    fault: 'the stream omits every report for 3 s',
     bound: { backfill: 2000, attempts: 0 },
     seconds: 7,
     short: true,
@@ -87,7 +87,7 @@ export default [
   },
   {
     row: '24',
-    fault: 'a report that neither the stream nor REST has',
+    fault: 'one report is neither on the stream nor in REST',
     // A gap is announced once the present has passed it, and where reports wider than a second have shown what they name.
     feeds: 3,
     engine: { intervalMs: 2000 },
@@ -102,7 +102,7 @@ export default [
   },
   {
     row: '25a',
-    fault: 'a reset, and the first requests for what is missing fail: 500 four times, 429 twice',
+    fault: 'a reset, then the first requests for missed reports fail: four with 500, two with 429',
     bound: { recover: 1500, backfill: 15_000 },
     seconds: 16,
     async run({ engine, begin, end, pause }) {
@@ -116,7 +116,7 @@ export default [
   },
   {
     row: '25b',
-    fault: 'an outage of more than two pages of each feed, while live reports come',
+    fault: 'each feed misses more than two pages in an outage, while live reports arrive',
     engine: { intervalMs: 0 },
     // 40 s of the network pass in each.
     config: { continuity: { maxBackfill: 600_000 } },
@@ -128,7 +128,7 @@ export default [
   },
   {
     row: '25c',
-    fault: 'one page of each feed holds a report that is older, of another feed, or repeated',
+    fault: 'one page of each feed has a report that is older, of another feed, or repeated',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 3 },
@@ -138,7 +138,7 @@ export default [
   },
   {
     row: '25d',
-    fault: 'a page holds an observation twice, with different prices',
+    fault: 'a page has two reports of one observation, with different prices',
     feeds: 1,
     engine: { intervalMs: 0 },
     connect: false,
@@ -148,7 +148,8 @@ export default [
   },
   {
     row: '25e',
-    fault: 'REST has each report 3 s after it was published; three of each feed are only stored',
+    fault:
+      'REST has each report 3 s after it was published, and the stream omits three reports of each feed',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 24 },
@@ -158,7 +159,8 @@ export default [
   },
   {
     row: '26',
-    fault: 'three resets while what the one before cost is being fetched; 60 feeds, 10 requests/s',
+    fault:
+      'three resets, each while the client fetches the reports missed in the previous one; 60 feeds, 10 requests/s',
     feeds: 60,
     engine: { rateLimit: 10 },
     bound: {},

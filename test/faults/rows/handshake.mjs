@@ -6,7 +6,7 @@ import { startCommand } from '../harness/command.mjs'
 export default [
   {
     row: '7a',
-    fault: 'the upgrade of one of two origins is never answered',
+    fault: 'one of two origins never answers the upgrade',
     engine: { origins: 2 },
     config: { haMode: true },
     connect: false,
@@ -53,7 +53,7 @@ export default [
   },
   {
     row: '35',
-    fault: 'nothing is there at the start; the service is back when `connect` has rejected',
+    fault: 'the service is down at the start, and back after `connect` has rejected',
     options: { maxReconnectAttempts: 2, reconnectInterval: 200 },
     connect: false,
     bound: { rejected: 5000, attempts: 3, delivered: 0, lost: undefined },
@@ -70,7 +70,7 @@ export default [
   {
     row: '35b',
     fault:
-      'nothing is there for 6 s when `sluice stream ETH/USD BTC/USD --max-reconnects unlimited` starts',
+      'the service is down for 6 s when `sluice stream ETH/USD BTC/USD --max-reconnects unlimited` starts',
     connect: false,
     official: false,
     feedSpecs: () => [knownFeeds.testnet['ETH/USD'].feedID, knownFeeds.testnet['BTC/USD'].feedID],

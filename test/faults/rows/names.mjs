@@ -17,7 +17,7 @@ async function nameIt(world, first = here) {
 export default [
   {
     row: '10a',
-    fault: 'a reset, and the name does not resolve: NXDOMAIN for 2 s, SERVFAIL for 2 s',
+    fault: 'a reset, then the host name does not resolve: NXDOMAIN for 2 s, SERVFAIL for 2 s',
     connect: false,
     bound: { recover: 8500, backfill: 2500 },
     seconds: 14,
@@ -37,7 +37,7 @@ export default [
   },
   {
     row: '10b',
-    fault: 'the service moves to another address, its name with it',
+    fault: 'the service moves to another address, and its host name follows',
     connect: false,
     bound: { recover: 1500, backfill: 2500, attempts: 1 },
     seconds: 8,
@@ -58,7 +58,7 @@ export default [
   },
   {
     row: '10c',
-    fault: 'a reset, and the name takes 3 s to resolve',
+    fault: 'a reset, then the host name takes 3 s to resolve',
     connect: false,
     bound: { recover: 4500, backfill: 2500, attempts: 1 },
     seconds: 11,
@@ -74,7 +74,8 @@ export default [
   },
   {
     row: '10d',
-    fault: 'the name resolves to an IPv6 address where nothing listens, and to an IPv4 address',
+    fault:
+      'the host name resolves to an IPv6 address where nothing listens, and to an IPv4 address',
     connect: false,
     bound: { attempts: 1 },
     seconds: 3,

@@ -60,7 +60,7 @@ export default [
   {
     row: '42a',
     fault:
-      'one, two or three reports are 1 h, 6 min, 4 min or 10 s ahead, each of a feed; one of them, and some around them, are only stored',
+      'one to three reports of a feed are 1 h, 6 min, 4 min or 10 s ahead; the stream omits one of them and some around them',
     feeds: runs.length,
     engine: { intervalMs: 0 },
     connect: false,
@@ -71,7 +71,7 @@ export default [
   },
   {
     row: '42b',
-    fault: "the same, `order: 'sorted'`",
+    fault: "row 42a with `order: 'sorted'`",
     feeds: runs.length,
     engine: { intervalMs: 0 },
     ...inOrder,
@@ -83,7 +83,8 @@ export default [
   },
   {
     row: '42c',
-    fault: 'the first report ever, or the first two, are 1 h ahead; later ones are only stored',
+    fault:
+      'the first report, or the first two reports, are 1 h ahead, and the stream omits later reports',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -93,7 +94,7 @@ export default [
   },
   {
     row: '42d',
-    fault: "the same, `order: 'sorted'`",
+    fault: "row 42c with `order: 'sorted'`",
     feeds: 2,
     engine: { intervalMs: 0 },
     ...inOrder,
@@ -104,7 +105,7 @@ export default [
   },
   {
     row: '42e',
-    fault: 'the clock goes an hour back for good; later reports are only stored',
+    fault: "the network's clock goes back an hour for good, and the stream omits some reports",
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 15 },
@@ -126,7 +127,7 @@ export default [
   {
     row: '42f',
     fault:
-      'one or two reports, which may be the last, are 1 h ahead; then the process is killed and started again; cursors where there are any',
+      'one or two reports, possibly the last, are 1 h ahead; then the process is killed and restarted, with cursors if the SDK has them',
     engine: { intervalMs: 0 },
     connect: false,
     // The reports that are ahead may come again: the cursors stand before them.

@@ -28,8 +28,8 @@ async function comeBack(world) {
   end()
   await pause(8000)
   if (!isOurs) return
-  const { late } = await client.ask('metrics')
-  measured.miscounted = Math.abs(late - countDisordered(clients))
+  const { outOfOrder } = await client.ask('metrics')
+  measured.miscounted = Math.abs(outOfOrder - countDisordered(clients))
 }
 
 const recovering = {
@@ -55,7 +55,7 @@ export default [
   },
   {
     row: '20b',
-    fault: 'two reports of one observation, with different prices',
+    fault: 'two reports of one observation have different prices',
     bound: { conflicts: [1, 1], gaps: 0 },
     seconds: 3,
     async run({ engine, feeds, pause }) {
@@ -70,7 +70,8 @@ export default [
   },
   {
     row: '21a',
-    fault: 'one of two origins drops 40 %, the other is 1.5 s late and out of order',
+    fault:
+      'one of two origins drops 40 % of the reports, and the other delays reports by 1.5 s and reorders them',
     feeds: 30,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -81,7 +82,7 @@ export default [
   },
   {
     row: '21b',
-    fault: "the same with a report a second of each feed, `order: 'sorted'`",
+    fault: "row 21a with 6 feeds and `order: 'sorted'`",
     feeds: 6,
     // What is dated later than the present waits in sorted order.
     engine: { origins: 2 },
@@ -94,13 +95,13 @@ export default [
   {
     ...recovering,
     row: '21f',
-    fault: 'the service is away for 3 s, and what was missed comes after newer reports',
+    fault: 'the service is down for 3 s, and the missed reports arrive after newer reports',
     bound: { disordered: [1, 100], miscounted: 0 },
   },
   {
     ...recovering,
     row: '21g',
-    fault: "the same, `order: 'newest'`",
+    fault: "row 21f with `order: 'newest'`",
     config: { continuity: { order: 'newest' } },
     official: { config: {} },
     bound: { disordered: 0, lost: undefined, miscounted: 0, recover: 2500 },

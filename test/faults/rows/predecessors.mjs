@@ -23,7 +23,7 @@ const afterTwoOnlyStored = next =>
 export default [
   {
     row: '41a',
-    fault: 'two reports are only stored, and the next one is valid from before them',
+    fault: 'the stream omits two reports, and the next report is valid from before them',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -33,7 +33,7 @@ export default [
   {
     row: '41b',
     fault:
-      'two reports are only stored, and another network takes over: its first report is valid from before them, from its own time, or for 300 s',
+      'the stream omits two reports; another network takes over, whose first report is valid from before them, from its own time, or for 300 s',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -46,7 +46,7 @@ export default [
   {
     row: '41c',
     fault:
-      'two networks take turns, each valid from its own report before; every 7th is only stored',
+      'two networks take turns, each report valid from the previous report of its network; the stream omits every 7th report',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -70,7 +70,7 @@ export default [
   {
     row: '41d',
     fault:
-      'reports valid for 300 s, the longest there is: one every second, every 300 s, or, with none missing, every 1000 s',
+      'three feeds have reports valid for 300 s, the maximum: every second, every 300 s, or (with none missing) every 1000 s',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pagesInTenSeconds: 1 },
@@ -91,7 +91,8 @@ export default [
   },
   {
     row: '41e',
-    fault: 'a feed valid from its own time, every 2 s; every 5th report is only stored',
+    fault:
+      'a feed reports every 2 s, valid from its own time, and the stream omits every 5th report',
     feeds: 1,
     engine: { intervalMs: 0 },
     connect: false,

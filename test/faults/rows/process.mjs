@@ -32,7 +32,7 @@ export default [
   },
   {
     row: '34c',
-    fault: 'the process is suspended for 8 s, and the connection dies meanwhile, unnoticed',
+    fault: 'the process is suspended for 8 s, and the connection dies unnoticed meanwhile',
     bound: { recover: 2500, backfill: 2500, attempts: 1 },
     seconds: 14,
     prepare: through(),
@@ -61,7 +61,7 @@ export default [
   {
     row: '40',
     fault:
-      'the process is killed three times (SIGKILL) and started again 1 s later; cursors where there are any',
+      'the process is killed (SIGKILL) and restarted 1 s later, three times, with cursors if the SDK has them',
     // No cursor passes the present, so no report may be dated later.
     feeds: 3,
     connect: false,

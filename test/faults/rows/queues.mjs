@@ -71,7 +71,7 @@ export default [
     ...common,
     row: '46a',
     fault:
-      'a queue of two workers over NATS, 150 feeds, `redeliverAfter: 5`: both end, and 3 s later two start with one feed more, in another order',
+      'a queue of two workers over NATS, 150 feeds, `redeliverAfter: 5`: both stop, and 3 s later two start with one more feed, in another order',
     bound: { doubled: 0, errors: 0 },
     seconds: 16,
     async run(world) {
@@ -86,7 +86,7 @@ export default [
   {
     ...common,
     row: '46b',
-    fault: 'the same, worker by worker: each starts 2 s before the one that it replaces ends',
+    fault: 'row 46a one worker at a time: each new worker starts 2 s before the old worker stops',
     bound: { doubled: 0 },
     seconds: 16,
     async run(world) {

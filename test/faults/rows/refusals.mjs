@@ -40,7 +40,7 @@ export default [
   },
   {
     row: '11b',
-    fault: 'a reset, and one of two origins answers 401 for 60 s',
+    fault: 'a reset, then one of two origins answers 401 for 60 s',
     engine: { origins: 2 },
     config: { haMode: true },
     // Each refusal is followed by the question whether its feeds may be read, and by one more attempt where they may.
@@ -56,7 +56,7 @@ export default [
   {
     row: '11c',
     fault:
-      'a reset, and 401 for 8 s, longer than a blip: it connects once a minute then; `maxReconnectAttempts: Infinity`',
+      'a reset, then 401 for 8 s, after which the client tries once a minute; `maxReconnectAttempts: Infinity`',
     feeds: 3,
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { recover: 64_000, backfill: 4000, attempts: 5 },
@@ -73,7 +73,7 @@ export default [
   },
   {
     row: '11d',
-    fault: 'the keys are changed while reports flow, then a reset; `renewCredentials`',
+    fault: 'the keys change while reports arrive, then a reset; `renewCredentials`',
     client: { renews: true },
     bound: { recover: 3000, backfill: 2500, attempts: 2 },
     seconds: 8,
@@ -89,7 +89,7 @@ export default [
   },
   {
     row: '12a',
-    fault: 'one feed of 15 may not be read: 401 for all',
+    fault: 'the key may not read one feed of 15, and the service answers 401 for all',
     connect: false,
     bound: { connect: 2000, attempts: 2, errors: 1, isNamed: true, refusedAs: undefined },
     seconds: 4,
@@ -98,7 +98,7 @@ export default [
   },
   {
     row: '12b',
-    fault: 'the same, of two origins',
+    fault: 'row 12a with two origins',
     engine: { origins: 2 },
     config: { haMode: true },
     connect: false,
@@ -109,7 +109,8 @@ export default [
   },
   {
     row: '12c',
-    fault: 'one feed of 8 may not be read, and the list has one of the others alone: 401 for all',
+    fault:
+      'the key may not read one feed of 8 (401 for all), and the service lists only one of the other feeds',
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: [1, 1], isNamed: true, refusedAs: undefined },
@@ -121,7 +122,8 @@ export default [
   },
   {
     row: '12d',
-    fault: 'a 401 by mistake at the start, while the list has one feed of 8 alone',
+    fault:
+      'the service answers 401 once by mistake at the start, and lists only one of the 8 feeds',
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: 0, refusedAs: undefined },
@@ -138,7 +140,7 @@ export default [
   },
   {
     row: '12e',
-    fault: 'a reset, and a 401 by mistake, while the list has one feed of 8 alone',
+    fault: 'a reset, then one 401 by mistake, and the service lists only one of the 8 feeds',
     feeds: 8,
     bound: { recover: 4000, attempts: 2, errors: 0 },
     seconds: 9,
@@ -154,7 +156,7 @@ export default [
   },
   {
     row: '13a',
-    fault: 'a reset, and the next upgrade is answered with 429, Retry-After 3 s',
+    fault: 'a reset, then the next upgrade is answered with 429 and `Retry-After` of 3 s',
     bound: { inside: 0, attempts: 2 },
     seconds: 8,
     async run({ engine, measured, begin, end, pause }) {
@@ -171,7 +173,7 @@ export default [
   },
   {
     row: '13b',
-    fault: 'a request is answered with 429, Retry-After 2 s, a date, absent, a day, or -5',
+    fault: 'requests are answered with 429, and `Retry-After` is 2 s, a date, absent, a day, or -5',
     isREST: true,
     connect: false,
     bound: { inside: 0, untyped: 0 },

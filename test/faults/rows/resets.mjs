@@ -49,7 +49,8 @@ export default [
   },
   {
     row: '3b',
-    fault: 'four origins are killed and revived at random for 30 s, one lives; 120 feeds',
+    fault:
+      'four origins are killed and restarted at random for 30 s, but never all at once; 120 feeds',
     feeds: 120,
     engine: { origins: 4 },
     config: { haMode: true },

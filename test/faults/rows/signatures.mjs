@@ -37,7 +37,7 @@ async function fallBehind(world) {
 export default [
   {
     row: '38a',
-    fault: `forged on the stream, a second each, with \`verify\`: ${forgeries.join(', ')}`,
+    fault: `forged reports on the stream, each kind for a second, with \`verify\`: ${forgeries.join(', ')}`,
     bound: { errors: [60, 200], untyped: 0, conflicts: 0, attempts: 0 },
     seconds: 16,
     prepare,
@@ -58,7 +58,7 @@ export default [
   },
   {
     row: '38b',
-    fault: 'one of two origins forges every report, and is the first to send it, with `verify`',
+    fault: 'one of two origins forges every report and sends it first, with `verify`',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { conflicts: 0, pages: 0, untyped: 0 },
@@ -80,7 +80,7 @@ export default [
   },
   {
     row: '38c',
-    fault: 'three missed reports are forged over REST too, with `verify`',
+    fault: 'three missed reports are forged in REST too, with `verify`',
     // A gap is announced once the present has passed it, so no report may be dated later.
     feeds: 3,
     // Of each, the one that comes by REST is asked for four times.
@@ -96,7 +96,7 @@ export default [
   },
   {
     row: '38d',
-    fault: 'the network goes over to other signers, whom `verify` knows',
+    fault: 'the network changes to other signers, which `verify` knows',
     bound: { errors: 0, attempts: 0, pages: 0 },
     seconds: 4,
     prepare,
@@ -127,7 +127,7 @@ export default [
   {
     row: '38f',
     fault:
-      'reports come faster than noble can verify them: 400 a second, of six signatures each, for 2 s',
+      'reports arrive faster than noble can verify them: 400 a second for 2 s, with six signatures each',
     feeds: 10,
     engine: { intervalMs: 0, f: 5, nodes: 16 },
     bound: { behind: [1, 3], waiting: [20, 800], attempts: 0, pages: 0 },

@@ -43,7 +43,7 @@ const stayMute = which =>
 export default [
   {
     row: '6a',
-    fault: 'the peer stops answering for 12 s, the socket stays open',
+    fault: 'the server stops answering for 12 s, and the socket stays open',
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { detect: 10_000, recover: 6000, backfill: 3000 },
     seconds: 24,
@@ -51,7 +51,7 @@ export default [
   },
   {
     row: '6b',
-    fault: 'one of two origins stops answering for 12 s, its socket stays open',
+    fault: 'one of two origins stops answering for 12 s, and its socket stays open',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { detect: 10_000, pages: 0 },
@@ -60,7 +60,7 @@ export default [
   },
   {
     row: '6e',
-    fault: 'the connection answers pings, and sends nothing any more',
+    fault: 'the connection answers pings, but sends no reports any more',
     feeds: 3,
     bound: { detect: 40_000, attempts: [1, 1], pages: 12 },
     seconds: 45,
@@ -68,7 +68,7 @@ export default [
   },
   {
     row: '6f',
-    fault: 'the same, `staleAfter: 8000`',
+    fault: 'row 6e with `staleAfter: 8000`',
     feeds: 3,
     options: { staleAfter: 8000 },
     official: { options: {} },
@@ -79,8 +79,7 @@ export default [
   },
   {
     row: '6g',
-    fault:
-      'one of two origins answers pings and sends nothing for 46 s, on connections opened anew too',
+    fault: 'one of two origins answers pings but sends no reports for 46 s, on new connections too',
     feeds: 3,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -90,7 +89,7 @@ export default [
   },
   {
     row: '6h',
-    fault: 'both of two origins do so, while REST answers; `staleAfter: 8000`',
+    fault: 'row 6g with both origins, while REST answers; `staleAfter: 8000`',
     feeds: 3,
     engine: { origins: 2 },
     config: { haMode: true },

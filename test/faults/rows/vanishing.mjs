@@ -118,7 +118,8 @@ export default [
   {
     ...common,
     row: '43a',
-    fault: "the client's clock is an hour ahead, and is set right while every third report is lost",
+    fault:
+      "the client's clock is an hour ahead, and is corrected while the stream omits every third report",
     bound: {},
     seconds: 22,
     run: steps(3_600_000, 0),
@@ -126,7 +127,7 @@ export default [
   {
     ...common,
     row: '43b',
-    fault: "the client's clock steps back a minute while every third report is lost",
+    fault: "the client's clock steps back a minute while the stream omits every third report",
     bound: {},
     seconds: 22,
     run: steps(0, -60_000),
@@ -135,7 +136,7 @@ export default [
     ...common,
     row: '43c',
     fault:
-      'behind a gateway that signs, so that the client does not; its clock is a minute behind while every third report is lost',
+      'a gateway signs for the client, whose clock is a minute behind, while the stream omits every third report',
     prepare: world => putGatewayInFront(world),
     bound: { cursorsBehind: 5 },
     seconds: 26,
@@ -144,7 +145,7 @@ export default [
   {
     ...common,
     row: '43d',
-    fault: 'the same, and no answer has a `Date`',
+    fault: 'row 43c without a `Date` in any answer',
     prepare: world => putGatewayInFront(world, { hasDate: false }),
     bound: { cursorsBehind: 5 },
     seconds: 26,
@@ -154,7 +155,7 @@ export default [
     ...common,
     row: '44',
     fault:
-      'killed half a second after the first report, three times; `saveInterval: 30000`; cursors where there are any',
+      'the process is killed half a second after the first report, three times; `saveInterval: 30000`, with cursors if the SDK has them',
     options: { saveInterval: 30_000 },
     official: { options: {} },
     bound: {},
@@ -164,7 +165,7 @@ export default [
   {
     ...common,
     row: '44b',
-    fault: 'the saved cursors are an hour ahead; the process is killed and started again after 3 s',
+    fault: 'the saved cursors are an hour ahead; the process is killed and restarted after 3 s',
     official: { options: {} },
     // Nobody knows how far the reports were taken: those of the last `maxBackfill` come again.
     bound: { doubled: 27 },
@@ -174,7 +175,7 @@ export default [
   {
     ...common,
     row: '45a',
-    fault: 'requests for pages are never answered; every third report is lost for 3 s',
+    fault: 'page requests are never answered, and the stream omits every third report for 3 s',
     bound: { gaps: 3 },
     seconds: 90,
     run: answerBadly({ status: 200, delayMs: 600_000 }, 76),
@@ -183,7 +184,7 @@ export default [
     ...common,
     row: '45b',
     feeds: 60,
-    fault: 'the same for 60 feeds, where pages are answered with 429 and Retry-After: 30 once',
+    fault: 'row 45a with 60 feeds, where pages are answered once with 429 and `Retry-After: 30`',
     bound: { pages: 70 },
     seconds: 50,
     run: answerBadly({ status: 429, retryAfter: 30, times: 1 }, 36),
@@ -192,7 +193,7 @@ export default [
     ...common,
     row: '45c',
     fault:
-      'requests for pages are answered with 206 and no report for 10 s; every third is lost for 3 s',
+      'page requests get 206 and no report for 10 s, and the stream omits every third report for 3 s',
     bound: { gaps: 0 },
     seconds: 24,
     run: answerBadly({ status: 206, body: '{"reports":[]}' }, 10),
