@@ -60,8 +60,8 @@ const registered = new WeakMap<AnyRegistry, Map<string, Telemetry>>()
 
 /**
  * Exports metrics through prom-client, which you install yourself. The metrics appear on the page
- * of its registry. docs/reference/telemetry.md lists them. The plugin stands first in a stack, so that
- * it sees exactly the answers and reports that you get.
+ * of its registry. docs/reference/telemetry.md lists them. The plugin stands first in a stack, so
+ * that it sees exactly the answers and reports that you get.
  */
 export function prometheus(options?: PrometheusOptions): Plugin<never> {
   const { register, prefix, feedIDs } = readOptions('prometheus', options, schema)
