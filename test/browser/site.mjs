@@ -123,6 +123,25 @@ try {
   assert.deepEqual(dead, [])
   console.log(`site: ${pages.length} pages, ${links} links, none dead`)
   browser = await openBrowser()
+  if (values.pictures !== undefined)
+    for (const page of [
+      'index',
+      'start/lasting-stream',
+      'recipes/market-guard',
+      'concepts/continuity',
+      'reference/streams',
+    ])
+      for (const [width, height] of [
+        [1280, 900],
+        [390, 844],
+      ])
+        for (const scheme of ['light', 'dark']) {
+          await browser.resize(width, height)
+          await show(browser, `${page}.html`, scheme)
+          const { data } = await browser.send('Page.captureScreenshot', { format: 'png' })
+          const name = `${page.replace('/', '-')}-${width}-${scheme}.png`
+          writeFileSync(join(values.pictures, name), Buffer.from(data, 'base64'))
+        }
   await checkNotFound(browser)
   await checkWithoutScripts(browser)
   const wrong = []
@@ -145,25 +164,6 @@ try {
   for (const line of wrong) console.log(line)
   assert.equal(wrong.length, 0, `axe-core and the widths: ${wrong.length} violations`)
   console.log(`site: axe-core finds nothing on ${audited.length} pages`)
-  if (values.pictures !== undefined)
-    for (const page of [
-      'index',
-      'start/lasting-stream',
-      'recipes/market-guard',
-      'concepts/continuity',
-      'guides/streams',
-    ])
-      for (const [width, height] of [
-        [1280, 900],
-        [390, 844],
-      ])
-        for (const scheme of ['light', 'dark']) {
-          await browser.resize(width, height)
-          await show(browser, `${page}.html`, scheme)
-          const { data } = await browser.send('Page.captureScreenshot', { format: 'png' })
-          const name = `${page.replace('/', '-')}-${width}-${scheme}.png`
-          writeFileSync(join(values.pictures, name), Buffer.from(data, 'base64'))
-        }
 } catch (error) {
   console.log(`site: FAILED\n${error.stack}`)
   process.exitCode = error instanceof NoChromium ? UNAVAILABLE : 1
