@@ -56,6 +56,10 @@ const corrected = {
   },
 } as const
 
+/** A gate over water. */
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#1a56a8" stroke-width="2">
+  <path d="M3 1v13M13 1v13M3 4h10M6 4v5M10 4v5M1 12q2-2 4 0t4 0 4 0 2-1"/></svg>`
+
 /** Types that share their name with a constant that is not public: typedoc counts it, and has no heading for it. */
 const hidden = /#(candleinterval|gapcause|fieldtype|metricname|metrickind)-1$/
 
@@ -70,7 +74,8 @@ export default defineConfig({
   srcExclude: ['results/**'],
   // Without JavaScript no section opens at a click, so all are open.
   head: [
-    ['noscript', {}, '<style>.VPSidebarItem.collapsed > .items{display:block!important}</style>'],
+    ['noscript', {}, '<style>.VPSidebarItem.collapsed .items{display:block!important}</style>'],
+    ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }],
   ],
   vite: { plugins: [corrected] },
   markdown: {
