@@ -82,7 +82,7 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.accepted',
     unit: '{report}',
-    description: 'Reports that streams have delivered, or that wait in their queues',
+    description: 'Reports that streams have delivered, or have queued for delivery',
     attributes: ['sluice.report.source'],
   },
   {
@@ -98,12 +98,13 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.superseded',
     unit: '{report}',
-    description: 'Reports that were not delivered, since they are not the newest of their feed',
+    description: 'Reports that were not delivered, because their feed had a newer report',
   },
   {
     name: 'sluice.reports.ahead',
     unit: '{report}',
-    description: 'Reports that were dated more than five seconds after the present when they came',
+    description:
+      'Reports whose time was more than five seconds after the present when they arrived',
   },
   {
     name: 'sluice.reports.dropped',
@@ -113,12 +114,12 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.reports.verified',
     unit: '{report}',
-    description: 'Reports of streams whose signatures were verified',
+    description: 'Reports that passed the verification of a stream',
   },
   {
     name: 'sluice.verification.failures',
     unit: '{report}',
-    description: 'Reports of streams that failed verification',
+    description: 'Reports that failed the verification of a stream',
   },
   {
     name: 'sluice.decoding.failures',
@@ -128,12 +129,12 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.messages.malformed',
     unit: '{message}',
-    description: 'Messages of connections that were not a valid report',
+    description: 'Received messages that were not a valid report',
   },
   {
     name: 'sluice.messages.redelivered',
     unit: '{message}',
-    description: 'Messages of a queue that were delivered to a worker before',
+    description: 'Messages of a queue that some worker had already received',
   },
   {
     name: 'sluice.messages.dead',
@@ -168,7 +169,7 @@ const rows: readonly Row[] = [
     name: 'sluice.reconnects',
     unit: '{reconnect}',
     description:
-      'Lost connections that were opened again, while others were open (partial) or not (full)',
+      'Lost connections that were opened again: partial if another connection was open, otherwise full',
     attributes: ['sluice.reconnect.kind'],
   },
   {
@@ -187,13 +188,13 @@ const rows: readonly Row[] = [
     name: 'sluice.connections.open',
     kind: 'up-down-counter',
     unit: '{connection}',
-    description: 'Connections of streams that are open',
+    description: 'Open connections of streams',
   },
   {
     name: 'sluice.connections.configured',
     kind: 'up-down-counter',
     unit: '{connection}',
-    description: 'Connections of streams that should be open',
+    description: 'Connections that streams should have, open or not',
   },
   {
     name: 'sluice.queue.depth',
@@ -205,7 +206,7 @@ const rows: readonly Row[] = [
     name: 'sluice.verification.waiting',
     kind: 'up-down-counter',
     unit: '{report}',
-    description: 'Reports of streams that wait for signers or for verification',
+    description: 'Reports that wait in streams for their signers or for verification',
   },
   {
     name: 'sluice.verification.oldest',
@@ -217,39 +218,39 @@ const rows: readonly Row[] = [
     name: 'sluice.verification.capacity',
     kind: 'gauge',
     unit: '{report}',
-    description: 'Reports a second that the threads of one client can verify, measured',
+    description: 'Reports that the threads of one client can verify in a second, as measured',
     attributes: ['sluice.verification.curve_library'],
   },
   {
     name: 'sluice.cursors.unsaved',
     kind: 'gauge',
     unit: 's',
-    description: 'Time for which a change of cursors was not saved, the longest of all streams',
+    description: 'Longest time, over all streams, that a change of cursors has waited to be saved',
   },
   {
     name: 'sluice.cursors.held_back',
     kind: 'gauge',
     unit: 's',
-    description: 'The longest time by which the cursor of a feed is behind its newest report',
+    description: 'Longest time, over all feeds, by which the cursor is behind the newest report',
   },
   {
     name: 'sluice.feeds.stale',
     kind: 'up-down-counter',
     unit: '{feed}',
-    description: 'Feeds without a report for longer than staleAfter',
+    description: 'Feeds that have had no report for longer than staleAfter',
   },
   {
     name: 'sluice.clock.offset',
     kind: 'gauge',
     unit: 's',
     description:
-      "Time by which this machine's clock is behind the present; less than 0 if it is ahead",
+      "Time by which this machine's clock is behind the present; negative if the clock is ahead",
   },
   {
     name: 'sluice.origin.round_trip',
     kind: 'gauge',
     unit: 's',
-    description: 'Time from the last ping to its pong, the longest of all streams',
+    description: 'Time from the last ping to its pong; over several streams, the longest time',
     attributes: [origin],
   },
   {
@@ -257,7 +258,7 @@ const rows: readonly Row[] = [
     kind: 'histogram',
     unit: 's',
     description:
-      'Time from the observation of a report to its delivery; a fast stream measures one in n',
+      'Time from the observation of a report to its delivery; a fast stream measures one report in n',
     attributes: ['sluice.report.source', feed],
     bounds: ages,
   },
@@ -266,7 +267,7 @@ const rows: readonly Row[] = [
     kind: 'histogram',
     unit: 's',
     description:
-      'Duration of operations with their retries; for a stream, until its connection is open',
+      'Duration of operations, retries included; for a stream, the time until its connection is open',
     attributes: ['sluice.operation', 'sluice.call.purpose', 'error.type'],
     bounds: durations,
   },
@@ -274,7 +275,7 @@ const rows: readonly Row[] = [
     name: 'http.client.request.duration',
     kind: 'histogram',
     unit: 's',
-    description: 'Duration of single attempts, also of attempts to open a connection',
+    description: 'Duration of single attempts, including attempts to open a connection',
     attributes: [
       'http.request.method',
       'server.address',
@@ -288,14 +289,15 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.feed.reports',
     unit: '{report}',
-    description: 'Reports that passed the plugin, by feed; only with feedIDs',
+    description: 'Reports that went through the plugin, by feed; only with the option feedIDs',
     attributes: [feed],
   },
   {
     name: 'sluice.feed.retirement',
     kind: 'gauge',
     unit: 'd',
-    description: 'Days until the service retires a feed; without feedIDs, the fewest of all feeds',
+    description:
+      'Days until the service retires a feed; without the option feedIDs, the days of the first feed to retire',
     attributes: [feed],
   },
 ]
