@@ -175,7 +175,14 @@ function pageTable() {
 /** What was said of each fault of a service. */
 function operationsTable() {
   const results = readResults('operations')
-  const head = ['service', 'fault', 'cause', 'severity', 'in Prometheus after', 'in words']
+  const head = [
+    'service',
+    'fault',
+    'cause',
+    'severity',
+    'shown by Prometheus after',
+    'line of the log',
+  ]
   const cells = results.rows.map(({ service, fault, cause, severity, seconds, words }) => [
     ...[service, fault, `\`${cause}\``, severity, `${seconds} s`, words],
   ])
