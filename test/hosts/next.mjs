@@ -1,4 +1,4 @@
-// Next: route on Node, route at the edge, and component in the page, in a production build of each of its bundlers.
+// Next: a route on Node, a route at the edge, and a component in the page, in a production build of each of its bundlers.
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
