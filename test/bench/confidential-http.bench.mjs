@@ -63,19 +63,23 @@ export default async function bench() {
   })
   const both = ['token', 'san_marino_aes_gcm_encryption_key']
   const ways = {
-    'bare HTTPS request': () => bare(url, ca),
-    'enclave, no secret': () =>
+    'one bare HTTPS request': () => bare(url, ca),
+    'one request through the enclave, without a secret': () =>
       client.sendRequestAsync(local, input({ secrets: [], authorization: `Bearer ${SECRET}` })),
-    'enclave, one secret': () => client.sendRequestAsync(local, input()),
-    'enclave, one secret, blocking call': async () => client.sendRequest(local, input()).result(),
-    'one secret, answer encrypted and decrypted': async () => {
-      const answer = await client.sendRequestAsync(
-        local,
-        input({ secrets: both, encryptOutput: true }),
-      )
-      await decryptResponse(answer.body, AES_KEY)
-    },
-    'remote enclave, one secret': () => client.sendRequestAsync(remote, input()),
+    'one request through the enclave, with one secret': () =>
+      client.sendRequestAsync(local, input()),
+    'one request through the enclave, with one secret, as a blocking call': async () =>
+      client.sendRequest(local, input()).result(),
+    'one request through the enclave, with one secret and an answer that is encrypted and decrypted':
+      async () => {
+        const answer = await client.sendRequestAsync(
+          local,
+          input({ secrets: both, encryptOutput: true }),
+        )
+        await decryptResponse(answer.body, AES_KEY)
+      },
+    'one request through a remote enclave, with one secret': () =>
+      client.sendRequestAsync(remote, input()),
   }
   const times = Object.fromEntries(Object.keys(ways).map(name => [name, []]))
   for (let round = -WARMUP; round < ROUNDS; round++) {
@@ -95,8 +99,10 @@ export default async function bench() {
   servers.kill()
   rmSync(directory, { recursive: true })
 
-  const bareTimes = [...times['bare HTTPS request']]
-  const over = times['enclave, one secret'].map((time, round) => time - bareTimes[round])
+  const bareTimes = [...times['one bare HTTPS request']]
+  const over = times['one request through the enclave, with one secret'].map(
+    (time, round) => time - bareTimes[round],
+  )
   const sorted = Object.values(times).map(list => list.sort((one, other) => one - other))
   const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))]
   const [base] = sorted
@@ -106,19 +112,20 @@ export default async function bench() {
   const ms = value => `${value.toFixed(1)} ms`
   const goals = [
     {
-      work: 'one secret, the extra time over the bare request',
+      work: 'time that the enclave with one secret adds to a bare request',
       ...atMost(GOAL_MS, spread(over), ' ms'),
-      detail: 'the difference within each round',
+      detail: 'the difference is taken within each round',
     },
     {
-      work: `one secret, ${AT_ONCE} requests at once, on ${CORES} cores`,
+      work: `requests a second with one secret each, ${AT_ONCE} requests at a time, on ${CORES} cores`,
       ...atLeast(GOAL_RATE, spread(rates.map(({ byProcessor }) => byProcessor)), '/s'),
       detail: `by processor time; ${perSecond(spread(rates.map(({ byClock }) => byClock)).median)} by the clock, with the server on the same cores`,
     },
   ]
   const figures = Object.keys(ways).map((work, index) => {
     const list = sorted[index]
-    const over = index === 0 ? '' : `+${ms(at(list, 0.5) - at(base, 0.5))} over the bare request`
+    const over =
+      index === 0 ? '' : `${ms(at(list, 0.5) - at(base, 0.5))} more than the bare request`
     const numbers = { median: at(list, 0.5), unit: 'ms', better: 'less' }
     const rest = { goal: '', isMet: undefined, detail: over, ...numbers }
     return {

@@ -92,18 +92,18 @@ export default async function bench({ sisters }) {
     const missing = versions.filter(version => version < others.at(-1) && !results[version][rival])
     const range = [
       `V${others.at(0)} to V${others.at(-1)}`,
-      ...missing.map(version => `but V${version}`),
-    ].join(' ')
+      ...missing.map(version => `without V${version}`),
+    ].join(', ')
     const detail = version =>
-      `${micros(results[version].ours)} µs; ${names[rival]} ${micros(results[version][rival])} µs`
+      `sluice ${micros(results[version].ours)} µs; ${names[rival]} ${micros(results[version][rival])} µs`
     return [
       {
-        work: `decode V3, hex string to typed object, against ${names[rival]}`,
+        work: `speed of decoding a V3 report, from hex string to typed object, compared with ${names[rival]}`,
         ...atLeast(goal.v3, times(3, rival)),
         detail: detail(3),
       },
       {
-        work: `decode ${range}, the worst of them, against ${names[rival]}`,
+        work: `speed of decoding, compared with ${names[rival]}: the lowest factor of ${range}`,
         ...atLeast(goal.worst, times(hardest, rival)),
         // Not in the name, which is that of the row in every run.
         detail: `V${hardest}: ${detail(hardest)}`,

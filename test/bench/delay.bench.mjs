@@ -44,17 +44,17 @@ export default async function bench() {
   )
   const say = way => `${short(p99(way).median)} ms`
   const got = perSecond(spread(results['official, decoded'].map(({ rate }) => rate)).median)
-  const others = `idle ${say('idle')}, official ${say('official')}`
+  const others = `an idle process ${say('idle')}, the official SDK ${say('official')}`
   return [
     {
-      work: 'event-loop delay p99 at 20,000 reports/s, `fullReport` read',
+      work: 'delay of the event loop, 99th percentile, at 20,000 reports/s, reading `fullReport`',
       ...atMost(5, p99('ours'), ' ms'),
       detail: others,
     },
     {
-      work: 'event-loop delay p99 at 20,000 reports/s, `decoded` read',
+      work: 'delay of the event loop, 99th percentile, at 20,000 reports/s, reading `decoded`',
       ...atMost(5, p99('ours, decoded'), ' ms'),
-      detail: `official ${say('official, decoded')}, at only ${got}`,
+      detail: `the official SDK ${say('official, decoded')}, at only ${got}`,
     },
   ]
 }

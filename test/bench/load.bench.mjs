@@ -114,27 +114,27 @@ export default async function bench() {
     const { ours, official } = loading[form]
     const ms = list => `${short(spread(list).median)} ms`
     return {
-      work: `loading the default entry by \`${form}\`, against the official SDK`,
+      work: `time to load the default entry by \`${form}\`, compared with the official SDK`,
       ...atMost(goal, ratio(ours, official), ' times'),
-      detail: `${ms(ours)}; official ${ms(official)}`,
+      detail: `sluice ${ms(ours)}; the official SDK ${ms(official)}`,
     }
   })
   return [
     ...loads,
     {
-      work: 'installed size, all dependencies included, against the official SDK',
+      work: 'installed size with all dependencies, compared with the official SDK',
       ...atMost(0.333, exact(installed.ours / installed.official), ' times'),
-      detail: `${megabytes(installed.ours)}, of which ${megabytes(installed.own)} is sluice itself; official ${megabytes(installed.official)}`,
+      detail: `sluice ${megabytes(installed.ours)}, or ${megabytes(installed.own)} without dependencies; the official SDK ${megabytes(installed.official)}`,
     },
     {
-      work: 'bundle of the default entry, minified and gzipped, with all dependencies: the part that is loaded at first',
+      work: 'size of the part that is loaded at first, in the bundle of the default entry with all dependencies, minified and gzipped',
       ...atMost(40, exact(start.ours / 1000), ' kB'),
-      detail: `${(start.ours / start.official).toFixed(3)} times the official SDK’s ${kilobytes(start.official)}`,
+      detail: `${(start.ours / start.official).toFixed(3)} times the ${kilobytes(start.official)} of the official SDK`,
     },
     {
-      work: 'the same bundle with the parts that are loaded on demand, against the official SDK',
+      work: 'size of the whole bundle of the default entry, with the parts that are loaded on demand; compared with the official SDK',
       ...atMost(undefined, exact(whole.ours / whole.official), ' times'),
-      detail: `${kilobytes(whole.ours)}; official ${kilobytes(whole.official)}`,
+      detail: `sluice ${kilobytes(whole.ours)}; the official SDK ${kilobytes(whole.official)}`,
     },
   ]
 }

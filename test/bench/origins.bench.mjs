@@ -26,26 +26,26 @@ export default async function bench({ sisters }) {
   printSides(`four origins, one of them ${lagMs} ms behind, unique reports`, behind)
   flood.stop()
 
-  const title = `four origins, one of them ${lagMs} ms behind`
+  const title = `reports a second over four origins, one of them ${lagMs} ms behind`
   return [
     {
-      work: 'four origins, each report delivered once, against the official SDK',
+      work: 'reports a second over four origins in step, each report delivered once; compared with the official SDK',
       ...compareRates(2, inStep.ours, inStep.official),
     },
     {
-      work: 'four origins, each report delivered once, against ws frames received but not read',
+      work: 'reports a second over four origins in step, each report delivered once; compared with ws that only receives the frames',
       ...compareRates(0.65, inStep.ours, inStep['ws-nothing']),
     },
     ...others.map(name => ({
-      work: `four origins, each report delivered once, against ${titleOf(name)}`,
+      work: `reports a second over four origins in step, each report delivered once; compared with ${titleOf(name)}`,
       ...compareRates(undefined, inStep.ours, inStep[name]),
     })),
     {
-      work: `${title}, against ws frames received but not read`,
+      work: `${title}; compared with ws that only receives the frames`,
       ...compareRates(0.6, behind.ours, behind['ws-nothing']),
     },
     ...['official', ...others].map(side => ({
-      work: `${title}, against ${side === 'official' ? 'the official SDK' : titleOf(side)}`,
+      work: `${title}; compared with ${side === 'official' ? 'the official SDK' : titleOf(side)}`,
       ...compareRates(undefined, behind.ours, behind[side]),
     })),
   ]

@@ -86,14 +86,14 @@ export default async function bench() {
   const times = side => short(ratio(cpu[side], cpu.official).median)
   return [
     {
-      work: 'one REST call’s overhead over bare fetch',
+      work: 'time that one REST call takes more than a bare `fetch`',
       ...atMost(0.35, over('ours'), ' ms'),
-      detail: `with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, official ${overs('official')}; the fetch itself ${short(spread(results.fetch).median)} ms`,
+      detail: `with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, the official SDK ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
     },
     {
-      work: 'processor time of one REST call, against the official SDK',
+      work: 'processor time of one REST call, compared with the official SDK',
       ...atMost(1.2, ratio(cpu.ours, cpu.official), ' times'),
-      detail: `with a \`fetch\` of your own ${times('ours, given fetch')}, ky alone ${times('ky alone')}, bare fetch ${times('fetch')} times`,
+      detail: `with a \`fetch\` of your own ${times('ours, given fetch')} times, ky alone ${times('ky alone')} times, a bare \`fetch\` ${times('fetch')} times`,
     },
   ]
 }

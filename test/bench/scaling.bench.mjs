@@ -64,27 +64,27 @@ export default async function bench() {
   const named = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`
   return [
     {
-      work: '2 to 8 origins: the cost of a duplicate, against the cost of a report from one origin',
+      work: 'processor time per received copy with 2 to 8 origins, compared with one origin: the highest factor',
       ...atMost(
         1.2,
         copies.reduce((most, each) => (each.median > most.median ? each : most)),
         ' times',
       ),
-      detail: origins
+      detail: `a report with its copies takes: ${origins
         .map(count => `${named(count, 'origin')} ${short(cost(perOrigins, count))} µs`)
-        .join(', '),
+        .join(', ')}`,
     },
     {
-      work: '1000 feeds: the cost of a report, against the cost with one feed',
+      work: 'processor time of a report with 1000 feeds, compared with one feed',
       ...atMost(20, flat, ' % more'),
       detail: feeds
         .map(count => `${named(count, 'feed')} ${short(cost(perFeeds, count))} µs`)
         .join(', '),
     },
     {
-      work: 'memory of a feed (heap and buffers), 1000 feeds',
+      work: 'memory of each of 1000 feeds (heap and buffers)',
       ...atMost(4, kilobytes(perFeeds), ' kB'),
-      detail: `${short(kilobytes(full).median)} kB after 640 different times of each feed`,
+      detail: `${short(kilobytes(full).median)} kB after 640 reports of each feed`,
     },
   ]
 }

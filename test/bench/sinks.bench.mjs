@@ -88,7 +88,7 @@ export default async function bench() {
     ]),
   )
   return results.map(({ store, batch, goal, rates }) => ({
-    work: `reports into ${store}, in batches of ${batch.toLocaleString('en')}`,
+    work: `reports a second that the ${store} sink writes, in batches of ${batch.toLocaleString('en')}`,
     ...atLeast(goal, rates, '/s'),
   }))
 }

@@ -51,7 +51,7 @@ const sets = [
     sides: {
       none: () => [],
       marketGuard: () => [marketGuard({ hours, catalogue: false })],
-      'marketGuard that drops': () => [marketGuard({ hours, catalogue: false, drop: true })],
+      'marketGuard and `drop: true`': () => [marketGuard({ hours, catalogue: false, drop: true })],
     },
   },
   {
@@ -175,9 +175,9 @@ async function compare({ ids, most, sides }) {
     }),
   )
   return names.slice(1).map(name => ({
-    work: `${name} on the report path`,
+    work: `time from frame to handler with ${name}, compared with the default stack`,
     ...atMost(most, figures(name, 'more'), ' % more'),
-    detail: `${short(figures(name, 'micros').median)} µs; without ${short(figures('none', 'micros').median)} µs`,
+    detail: `with ${short(figures(name, 'micros').median)} µs; without ${short(figures('none', 'micros').median)} µs`,
   }))
 }
 

@@ -28,19 +28,19 @@ export default async function bench({ sisters }) {
 
   return [
     {
-      work: 'one connection, from frames to `report` events, `fullReport` read, against bare ws and `JSON.parse`',
+      work: 'reports a second over one connection, from frames to `report` events, reading `fullReport`; compared with bare ws and `JSON.parse`',
       ...compareRates(1.4, plain.ours, plain['ws-json']),
     },
     {
-      work: 'one connection, `fullReport` read, against the official SDK',
+      work: 'reports a second over one connection, reading `fullReport`; compared with the official SDK',
       ...compareRates(undefined, plain.ours, plain.official),
     },
     {
-      work: 'one connection, `decoded` read and every field touched, against the official SDK',
+      work: 'reports a second over one connection, reading `decoded` and every field; compared with the official SDK',
       ...compareRates(120, decoded.ours, decoded.official),
     },
     ...others.map(name => ({
-      work: `one connection, \`decoded\` read and every field touched, against ${titleOf(name)}`,
+      work: `reports a second over one connection, reading \`decoded\` and every field; compared with ${titleOf(name)}`,
       ...compareRates(undefined, decoded.ours, decoded[name]),
     })),
   ]

@@ -74,7 +74,7 @@ export function compareRates(goal, ours, theirs) {
   const byClock = ratio(rates(ours), rates(theirs)).median
   return {
     ...atLeast(goal, ratio(costs(theirs), costs(ours))),
-    detail: `${perSecond(spread(rates(ours)).median)} against ${perSecond(spread(rates(theirs)).median)}, by the clock ${short(byClock)} times`,
+    detail: `by the clock ${short(byClock)} times: sluice ${perSecond(spread(rates(ours)).median)}, the other side ${perSecond(spread(rates(theirs)).median)}`,
   }
 }
 

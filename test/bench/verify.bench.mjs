@@ -66,14 +66,14 @@ function compareWASM(where, wasm, noble) {
   const told = rates => perSecond(spread(rates).median)
   return [
     {
-      work: `verify two signatures by WebAssembly, ${where}`,
+      work: `time to verify two signatures with WebAssembly ${where}`,
       ...atMost(goals.ms, msOf(wasm), ' ms'),
       detail: told(wasm),
     },
     {
-      work: `verify two signatures, WebAssembly against noble, ${where}`,
+      work: `speed of verifying two signatures ${where}: WebAssembly compared with noble`,
       ...atLeast(goals.overNoble, ratio(wasm, noble)),
-      detail: `${told(wasm)} against ${told(noble)}`,
+      detail: `WebAssembly ${told(wasm)}; noble ${told(noble)}`,
     },
   ]
 }
@@ -107,21 +107,21 @@ export default async function bench() {
   const [byDefault, inLoop] = Object.keys(paced).slice(1)
   return [
     {
-      work: 'verify two signatures, secp256k1 against noble, in the event loop',
+      work: 'speed of verifying two signatures in the event loop: `secp256k1` compared with noble',
       ...atLeast(undefined, ratio(rates['secp256k1, in the loop'], rates['noble, in the loop'])),
-      detail: `${say('secp256k1, in the loop')} against ${say('noble, in the loop')}`,
+      detail: `\`secp256k1\` ${say('secp256k1, in the loop')}; noble ${say('noble, in the loop')}`,
     },
     ...compareWASM('in the event loop', rates['wasm, in the loop'], rates['noble, in the loop']),
     {
-      work: 'verify two signatures, secp256k1 against WebAssembly, in the event loop',
+      work: 'speed of verifying two signatures in the event loop: `secp256k1` compared with WebAssembly',
       ...atMost(5, ratio(rates['secp256k1, in the loop'], rates['wasm, in the loop']), ' times'),
-      detail: `${say('secp256k1, in the loop')} against ${say('wasm, in the loop')}`,
+      detail: `\`secp256k1\` ${say('secp256k1, in the loop')}; WebAssembly ${say('wasm, in the loop')}`,
     },
     ...(inPage === undefined ? [] : compareWASM('in Chromium', inPage.wasm, inPage.noble)),
     {
-      work: 'event-loop delay p99 at 1,000 verified reports/s',
+      work: 'delay of the event loop, 99th percentile, at 1,000 verified reports/s',
       ...atMost(10, of(byDefault, 'p99'), ' ms'),
-      detail: `idle ${short(of('idle', 'p99').median)} ms, verified in the event loop ${short(of(inLoop, 'p99').median)} ms`,
+      detail: `an idle process ${short(of('idle', 'p99').median)} ms; ${short(of(inLoop, 'p99').median)} ms if the event loop verifies`,
     },
   ]
 }

@@ -34,22 +34,22 @@ async function readPage(url) {
 }
 
 const routes = [
-  ['node', 'a route on Node'],
-  ['edge', 'a route at the edge'],
+  ['node', 'route on Node'],
+  ['edge', 'route at the edge'],
 ]
 
 /** What Next says of its own edge, which is deprecated. */
 const ofTheEdge = /^.*edge runtime.*$/gim
 
 async function add({ folder, service }, step, bundler, isExternal) {
-  const name = isExternal ? `${bundler}, external package` : bundler
+  const name = isExternal ? `${bundler}, sluice as an external package` : bundler
   const cwd = join(folder, 'programs', 'next')
   const next = join(folder, 'node_modules/next/dist/bin/next')
   const env = { ...process.env, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' }
   if (isExternal) env.EXTERNAL = '1'
   rmSync(join(cwd, '.next'), { recursive: true, force: true })
   let isBuilt = false
-  await step(`${name}: the build prints no warning`, async () => {
+  await step(`${name}: build without warnings`, async () => {
     const args = [next, 'build', `--${bundler}`]
     const { stdout, stderr } = await runProcess(process.execPath, args, {
       cwd,
@@ -75,10 +75,10 @@ async function add({ folder, service }, step, bundler, isExternal) {
         for (let count = 0; count < 4; count++)
           await Promise.all(Array.from({ length: 10 }, () => service.checkNewest(ask)))
       })
-    await step(`${name}: the route of docs/records/hosts.md`, () =>
+    await step(`${name}: route of this page`, () =>
       service.checkNewest(async () => (await fetch(`${server.url}/docs`)).json()),
     )
-    await step(`${name}: a stream in a route`, async () => {
+    await step(`${name}: stream in a route`, async () => {
       const answer = await (await fetch(`${server.url}/stream`)).json()
       service.checkStream(answer, 3)
       const threads = `verified in ${answer.threads} threads`
@@ -86,10 +86,10 @@ async function add({ folder, service }, step, bundler, isExternal) {
       return threads
     })
     if (hasChromium())
-      await step(`${name}: a component in the page`, async () => {
+      await step(`${name}: component in the page`, async () => {
         await service.checkNewest(() => readPage(server.url))
       })
-    await step(`${name}: the server prints nothing`, async () => assert.equal(server.said(), ''))
+    await step(`${name}: server without output`, async () => assert.equal(server.said(), ''))
   } finally {
     server.child.kill('SIGKILL')
   }

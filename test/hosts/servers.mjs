@@ -56,43 +56,53 @@ async function withServer({ folder, service }, step, { path, name }, use) {
 }
 
 const runServer = (path, world, step) =>
-  withServer(world, step, { path, name: 'starts, with a stream' }, async (server, ask) => {
-    const { service } = world
-    await step('answers the latest report', async () => {
-      await Promise.all(Array.from({ length: 5 }, () => service.checkNewest(() => ask('latest'))))
-    })
-    await step('answers the newest of the stream', async () => {
-      const one = service.check(await ask('newest'))
-      await sleep(500)
-      const other = service.check(await ask('newest'))
-      assert.ok(other.time > one.time, 'the stream stands still')
-    })
-    await step('ends at SIGTERM', async () => {
-      const sent = performance.now()
-      server.child.kill('SIGTERM')
-      const end = await Promise.race([server.ended, sleep(10_000, 'still there', { ref: false })])
-      const took = performance.now() - sent
-      assert.equal(end, 0, `it ended with ${end}: ${server.said()}`)
-      assert.ok(took < END, `it took ${Math.round(took)} ms`)
-      assert.equal(server.said(), '')
-      assert.equal(service.engine.connections, 0)
-    })
-  })
+  withServer(
+    world,
+    step,
+    { path, name: 'the server starts with a stream' },
+    async (server, ask) => {
+      const { service } = world
+      await step('`/latest` answers', async () => {
+        await Promise.all(Array.from({ length: 5 }, () => service.checkNewest(() => ask('latest'))))
+      })
+      await step('`/newest` answers', async () => {
+        const one = service.check(await ask('newest'))
+        await sleep(500)
+        const other = service.check(await ask('newest'))
+        assert.ok(other.time > one.time, 'the stream stands still')
+      })
+      await step('the server ends at SIGTERM', async () => {
+        const sent = performance.now()
+        server.child.kill('SIGTERM')
+        const end = await Promise.race([server.ended, sleep(10_000, 'still there', { ref: false })])
+        const took = performance.now() - sent
+        assert.equal(end, 0, `it ended with ${end}: ${server.said()}`)
+        assert.ok(took < END, `it took ${Math.round(took)} ms`)
+        assert.equal(server.said(), '')
+        assert.equal(service.engine.connections, 0)
+      })
+    },
+  )
 
 /** Between two invocations the process is frozen, for longer than a signature is good. */
 const FROZEN = 8000
 
 const runLambda = (world, step) =>
-  withServer(world, step, { path: 'servers/lambda.mjs', name: 'starts' }, async (server, ask) => {
-    const { service } = world
-    await step('answers', () => service.checkNewest(ask))
-    await step('answers after a freeze', async () => {
-      server.child.kill('SIGSTOP')
-      await sleep(FROZEN)
-      server.child.kill('SIGCONT')
-      for (let count = 0; count < 3; count++) await service.checkNewest(ask)
-    })
-  })
+  withServer(
+    world,
+    step,
+    { path: 'servers/lambda.mjs', name: 'the function starts' },
+    async (server, ask) => {
+      const { service } = world
+      await step('the function answers', () => service.checkNewest(ask))
+      await step('the function answers after a freeze', async () => {
+        server.child.kill('SIGSTOP')
+        await sleep(FROZEN)
+        server.child.kill('SIGCONT')
+        for (let count = 0; count < 3; count++) await service.checkNewest(ask)
+      })
+    },
+  )
 
 export const hosts = {
   fastify: (world, step) => runServer('docs/fastify.mjs', world, step),

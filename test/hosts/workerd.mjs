@@ -11,9 +11,9 @@ const DATE = '2026-04-01'
 
 /** Where the worker keeps its client, by the names that its program knows. */
 const clients = {
-  module: 'client at module scope',
-  first: 'client made with the first request',
-  request: 'client per request',
+  module: 'module scope',
+  first: 'first request',
+  request: 'each request',
 }
 
 /** A worker as wrangler bundles it. */
@@ -104,7 +104,7 @@ async function giveUpFirst({ service }, url) {
 
 export const hosts = {
   async workerd(world, step) {
-    await step('the worker of docs/records/hosts.md', () =>
+    await step('worker of this page', () =>
       withWorker(world, { file: 'docs/worker.js', flags: [] }, async url => {
         for (let count = 0; count < 3; count++) await world.service.checkNewest(() => ask(url))
         world.service.checkStream(await ask(new URL('/stream', url)), 5)
@@ -130,7 +130,7 @@ export const hosts = {
         )
         // Those that wait for the limit are let go by a timer, which some request must hold.
         await step(
-          `${name}: ${LIMITED} requests at 10 a second`,
+          `${name}: ${LIMITED} requests, limited to 10 a second`,
           inWorker(url => askAll(world, url, { requests: LIMITED }), true),
         )
         await step(

@@ -118,7 +118,7 @@ const logFaults = log => [
     end: () => log.add().catch(() => undefined),
   },
   {
-    fault: 'the permission to read the stream is taken away',
+    fault: 'the permission to read the stream is withdrawn',
     cause: 'read-denied',
     begin: () => log.deny('$JS.API.STREAM.INFO.SLUICE'),
     end: () => log.deny(),
@@ -134,14 +134,14 @@ export async function relayLane() {
     service,
     faults: [
       {
-        fault: 'the service is away',
+        fault: 'the service is down',
         cause: 'no-connection',
         begin: () => engine.stop(),
         end: () => engine.start(),
       },
       ...logFaults(log),
       {
-        fault: 'the permission to publish is taken away',
+        fault: 'the permission to publish is withdrawn',
         cause: 'publish-denied',
         begin: () => log.deny('sluice.>'),
         end: () => log.deny(),
@@ -153,7 +153,7 @@ export async function relayLane() {
         end: disk?.empty ?? (() => log.change({ max_bytes: -1, discard: 'old' })),
       },
       {
-        fault: 'NATS stands still for 40 s',
+        fault: 'NATS is suspended for 40 s',
         cause: 'lagging',
         begin: () => log.node.freeze(),
         end: () => log.node.thaw(),
@@ -190,13 +190,13 @@ export async function gatewayLane() {
     faults: [
       ...logFaults(log),
       {
-        fault: 'the file of tokens is broken',
+        fault: 'the file of tokens is not JSON',
         cause: 'tokens-refused',
         begin: () => writeTokens('{ "page": '),
         end: () => writeTokens(good),
       },
       {
-        fault: 'as many streams as are allowed',
+        fault: 'as many streams are open as the limit allows',
         cause: 'streams-full',
         async begin() {
           const { default: WebSocket } = await import('ws')
@@ -209,7 +209,7 @@ export async function gatewayLane() {
         end: () => socket.terminate(),
       },
       {
-        fault: 'NATS stands still',
+        fault: 'NATS is suspended',
         cause: 'tail-lost',
         begin: () => log.node.freeze(),
         end: () => log.node.thaw(),
@@ -241,7 +241,7 @@ export async function workerLane() {
     faults: [
       ...logFaults(log),
       {
-        fault: 'the consumer of the queue is deleted, and may not be made again',
+        fault: 'the consumer of the queue is deleted, and the worker may not create a consumer',
         cause: 'queue-missing',
         async begin() {
           await log.deny('$JS.API.CONSUMER.DURABLE.CREATE.>', '$JS.API.CONSUMER.CREATE.>')
@@ -257,7 +257,7 @@ export async function workerLane() {
         end: turn('well'),
       },
       {
-        fault: 'messages that are no reports',
+        fault: 'the log contains messages that are not reports',
         cause: 'dead-letters',
         begin: () => {
           for (let at = 0; at < 3; at++) log.admin.publish(`sluice.3.${feeds[0]}`, 'junk')
@@ -298,7 +298,7 @@ export async function sinkLane() {
         end: turn('well'),
       },
       {
-        fault: 'the store can not hold reports',
+        fault: 'the store cannot hold reports',
         cause: 'reports-refused',
         begin: turn('full'),
         end: turn('well'),

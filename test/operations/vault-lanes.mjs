@@ -85,13 +85,13 @@ export async function enclaveLane() {
         },
       },
       {
-        fault: 'the directory of the vault is gone',
+        fault: 'the directory of the vault is missing',
         cause: 'vault-unreadable',
         begin: () => move('vault', 'moved'),
         end: () => move('moved', 'vault'),
       },
       {
-        fault: 'a thread is renewed while the vault is gone',
+        fault: 'a thread is renewed while the directory of the vault is missing',
         cause: 'thread-failed',
         async begin() {
           move('vault', 'moved')
@@ -115,7 +115,7 @@ export async function enclaveLane() {
         },
       },
       {
-        fault: 'the file of callers is broken',
+        fault: 'the file of callers is not JSON',
         cause: 'callers-refused',
         begin: () => writeFileSync(callers, '{'),
         end: () => writeFileSync(callers, good),
@@ -144,25 +144,25 @@ export async function holderLane() {
     service,
     faults: [
       {
-        fault: 'the holder has not been given a share yet',
+        fault: 'the holder has not got a share yet',
         cause: 'no-manifest',
         begin: () => undefined,
         end: () => reshare(),
       },
       {
-        fault: 'holder.json is broken',
+        fault: 'holder.json is not JSON',
         cause: 'files-unreadable',
         begin: () => writeFileSync(at('holder.json'), '{'),
         end: () => writeFileSync(at('holder.json'), trust),
       },
       {
-        fault: 'the file of the share is gone',
+        fault: 'the file of the share is missing',
         cause: 'share-missing',
         begin: () => renameSync(at(`shares/${generation}.json`), at('moved')),
         end: () => renameSync(at('moved'), at(`shares/${generation}.json`)),
       },
       {
-        fault: 'the record of what is released was removed',
+        fault: 'the audit log of the holder was removed',
         cause: 'audit-failing',
         async begin() {
           renameSync(at('audit.jsonl'), at('audit.moved'))

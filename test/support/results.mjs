@@ -33,13 +33,21 @@ const line = cells => `| ${cells.map(cell => cell.replace(/[\n|]+/g, ' ').trim()
 export const markdownTable = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map(line).join('\n')
 
-/** On what machine the rows of each run were measured: those of the first run need not be named. */
-function describeRuns({ runs, rows }, nameOf) {
+/** On what machine the rows of each run were measured: those of the first run need not be named. `what` is what a name is of. */
+function describeRuns({ runs, rows }, what, nameOf) {
   const named = runs.map((run, index) => {
     const of = [...new Set(rows.filter(row => row.run === index).map(nameOf))]
-    return index === 0 ? `Measured on ${run}.` : `On ${run}, these were measured: ${of.join(', ')}.`
+    if (index === 0)
+      return runs.length === 1
+        ? `Measured on ${run}.`
+        : `The other ${what}s were measured on ${run}.`
+    const list = of.map(name => `\`${name}\``)
+    const names = [list.slice(0, -1).join(', '), list.at(-1)].filter(Boolean).join(' and ')
+    return of.length === 1
+      ? `The ${what} ${names} was measured on ${run}.`
+      : `The ${what}s ${names} were measured on ${run}.`
   })
-  return named.join('\n')
+  return [...named.slice(1), named[0]].join('\n')
 }
 
 function faultTable(matrix) {
@@ -57,7 +65,7 @@ function faultTable(matrix) {
     .map(({ row, fault }) => ({ row, what: `${fault}: not recorded yet` }))
   const absent = [...notShown, ...open].map(({ row, what }) => `- row ${row}, ${what}`).join('\n')
   const table = markdownTable(head, cells)
-  return `${describeRuns(results, ({ row }) => row)}\n\n${table}\n\nThe table does not show:\n\n${absent}`
+  return `${describeRuns(results, 'row', ({ row }) => row)}\n\n${table}\n\nThe table does not show:\n\n${absent}`
 }
 
 function benchTable(isShown) {
@@ -76,7 +84,7 @@ function benchTable(isShown) {
     const met = isMet === undefined ? '' : isMet ? 'yes' : '**no**'
     return hasGoals ? [work, goal, figure, spread, met, detail] : [work, figure, spread, detail]
   })
-  return `${describeRuns(results, ({ bench }) => bench)}\n\n${markdownTable(head, cells)}`
+  return `${describeRuns(results, 'benchmark', ({ bench }) => bench)}\n\n${markdownTable(head, cells)}`
 }
 
 /** How a step is done, and what the step is: `node, real timers: stream`. */
@@ -114,7 +122,7 @@ function hostTable() {
     hows.join('; '),
     ...cells,
   ])
-  return `${describeRuns(results, ({ host }) => host)}\n\n${markdownTable(head, cells)}`
+  return `${describeRuns(results, 'host', ({ host }) => host)}\n\n${markdownTable(head, cells)}`
 }
 
 const kB = bytes => (bytes / 1000).toFixed(bytes < 100_000 ? 1 : 0)
@@ -133,7 +141,7 @@ function bundleTable(target) {
     'settings',
     ...steps.map(step => titles[step] ?? step),
     'kB',
-    'gzipped',
+    'kB gzipped',
     'files',
     'warnings',
   ]
@@ -154,7 +162,7 @@ function bundleTable(target) {
 /** What a page of one or two functions weighs. */
 function pageTable() {
   const { rows } = readResults('bundlers')
-  const head = ['bundler', 'of', 'kB', 'gzipped', 'of it loaded at once', 'files']
+  const head = ['bundler', 'functions', 'kB', 'kB gzipped', 'kB gzipped, loaded at once', 'files']
   const cells = rows
     .filter(({ target }) => target === 'size')
     .map(row => [
@@ -167,11 +175,18 @@ function pageTable() {
 /** What was said of each fault of a service. */
 function operationsTable() {
   const results = readResults('operations')
-  const head = ['service', 'fault', 'cause', 'severity', 'in Prometheus after', 'in words']
+  const head = [
+    'service',
+    'fault',
+    'cause',
+    'severity',
+    'shown by Prometheus after',
+    'line of the log',
+  ]
   const cells = results.rows.map(({ service, fault, cause, severity, seconds, words }) => [
     ...[service, fault, `\`${cause}\``, severity, `${seconds} s`, words],
   ])
-  return `${describeRuns(results, ({ service }) => service)}\n\n${markdownTable(head, cells)}`
+  return `${describeRuns(results, 'service', ({ service }) => service)}\n\n${markdownTable(head, cells)}`
 }
 
 const isConfidential = ({ bench }) => bench === 'confidential-http'

@@ -28,7 +28,7 @@ export default [
   {
     row: '14a',
     fault:
-      'requests are answered with 500, 502, 503, 504 or 200, and HTML, an empty body, or text that is not JSON',
+      'the service answers requests with 500, 502, 503, 504 or 200, and with HTML, an empty body, or text that is not JSON',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },
@@ -44,7 +44,7 @@ export default [
   },
   {
     row: '14b',
-    fault: 'an answer has a body of 64 MB, or a body of 300 MB compressed to 300 kB',
+    fault: 'the body of an answer has 64 MB, or has 300 MB and is compressed to 300 kB',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },
@@ -58,7 +58,7 @@ export default [
   {
     row: '16',
     fault:
-      '200 with `{}`, `null`, `[]`, `"x"`, no report, or times that are absent, strings, negative, or of another report',
+      'the service answers 200 with `{}`, `null`, `[]`, `"x"`, no report, or times that are absent, strings, negative, or of another report',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },

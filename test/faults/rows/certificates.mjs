@@ -19,10 +19,10 @@ const wrong = (row, fault, how, cause) => ({
 export default [
   wrong('9a', 'the certificate has expired', { daysAgo: 3 }, /expired/),
   wrong('9b', 'the certificate is for another host', { hosts: ['elsewhere.test'] }, /altnames/),
-  wrong('9c', 'the authority of the certificate is unknown', { isTrusted: false }, /certificate/),
+  wrong('9c', 'an unknown authority signed the certificate', { isTrusted: false }, /certificate/),
   {
     row: '9d',
-    fault: 'a reset, then every TLS handshake is reset for 2 s',
+    fault: 'the connection is reset; for 2 s after that, every TLS handshake is reset',
     bound: { recover: 4500, backfill: 2500, attempts: 4 },
     seconds: 10,
     async prepare(world) {

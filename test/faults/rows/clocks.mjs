@@ -64,7 +64,7 @@ export default [
   {
     row: '29f',
     fault:
-      "the client's clock jumps 30 s ahead while reports arrive, then a reset; the clock jumps back, then a reset",
+      "the client's clock jumps 30 s ahead while reports arrive, and later jumps back; after each jump, the connection is reset",
     bound: { attempts: 4 },
     seconds: 12,
     async run({ client, engine, begin, pause }) {

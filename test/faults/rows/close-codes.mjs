@@ -4,7 +4,7 @@ const codes = [1000, 1001, 1005, 1006, 1008, 1009, 1011, 1012, 1013, 1014, 4000,
 export default [
   {
     row: '30',
-    fault: `the service closes with ${codes.join(', ')}, 4 s apart`,
+    fault: `every 4 s, the service closes the connection with one of the codes ${codes.join(', ')}`,
     bound: { attempts: [codes.length, codes.length] },
     seconds: 4 * codes.length,
     async run({ engine, begin, pause }) {
@@ -17,7 +17,8 @@ export default [
   },
   {
     row: '31',
-    fault: 'the service closes with 1000 every 4 s for 60 s (shortened from every 20 s for 1 h)',
+    fault:
+      'every 4 s for 60 s, the service closes the connection with 1000 (stands for every 20 s for 1 h)',
     feeds: 3,
     bound: { attempts: [15, 15], heapGrowthMB: 4 },
     seconds: 60,

@@ -40,7 +40,7 @@ export default [
   {
     row: '32a',
     fault:
-      "100 reports/s, and the program takes 100 ms for each during 12 s (shortened from 1 s during 60 s); `overflow: 'block'`",
+      "100 reports/s arrive, and for 12 s the program takes 100 ms for each (stands for 1 s, during 60 s); option `overflow: 'block'`",
     feeds: 100,
     connect: false,
     options: { queue: 256 },
@@ -51,7 +51,7 @@ export default [
   },
   {
     row: '32b',
-    fault: "row 32a with `overflow: 'drop-oldest'` and `queue: 64`",
+    fault: "as row 32a, with `overflow: 'drop-oldest'` and `queue: 64`",
     feeds: 100,
     connect: false,
     options: { queue: 64, overflow: 'drop-oldest' },
@@ -62,7 +62,7 @@ export default [
   },
   {
     row: '32c',
-    fault: "row 32a with `overflow: 'latest-per-feed'` and `queue: 64`",
+    fault: "as row 32a, with `overflow: 'latest-per-feed'` and `queue: 64`",
     feeds: 100,
     connect: false,
     options: { queue: 64, overflow: 'latest-per-feed' },
@@ -74,7 +74,7 @@ export default [
   {
     row: '32d',
     fault:
-      "one feed reports ten times and stops, another 80 times, while the program takes 9 s for one report; `overflow: 'drop-oldest'`, `queue: 64`",
+      "while the program takes 9 s for one report, one feed reports ten times and stops, a second feed reports 80 times; options `overflow: 'drop-oldest'`, `queue: 64`",
     feeds: 2,
     connect: false,
     engine: { intervalMs: 0 },
@@ -116,7 +116,7 @@ export default [
   },
   {
     row: '33d',
-    fault: 'the program leaves a loop over the reports, and never closes the stream',
+    fault: 'the program leaves its loop over the reports, and never closes the stream',
     connect: false,
     official: false,
     bound: { connections: 0, lost: undefined },

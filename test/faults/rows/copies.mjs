@@ -52,7 +52,8 @@ const replayed = reports => ({
 export default [
   {
     row: '20c',
-    fault: 'a reset, after which the service sends the latest 600 reports of each feed again',
+    fault:
+      'the connection is reset; after that, the service sends the latest 600 reports of each feed again',
     ...replayed(600),
     bound: { doubled: 0, pages: 4 },
     seconds: 8,
@@ -60,14 +61,15 @@ export default [
   },
   {
     row: '20d',
-    fault: 'a reset, after which the service sends the latest 1200 reports of each feed again',
+    fault:
+      'the connection is reset; after that, the service sends the latest 1200 reports of each feed again',
     ...replayed(1200),
     bound: { doubled: 0, pages: 4 },
     seconds: 10,
   },
   {
     row: '21c',
-    fault: 'one of three origins is 300 reports behind',
+    fault: 'one of three origins is 300 reports behind the others',
     ...behind(300, 3),
     // Eight a feed: three pages of what its first report seems to miss, and what comes after the newest.
     bound: { doubled: 0, pages: 16 },
@@ -76,7 +78,8 @@ export default [
   },
   {
     row: '21d',
-    fault: 'one of two origins is 400 reports behind, longer than continuity looks back',
+    fault:
+      'one of two origins is 400 reports behind the other, which is further than `continuity` looks back',
     ...behind(400, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
     bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },
@@ -84,7 +87,7 @@ export default [
   },
   {
     row: '21e',
-    fault: 'one of two origins is 1200 reports (20 min) behind',
+    fault: 'one of two origins is 1200 reports (20 min) behind the other',
     ...behind(1200, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
     bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },

@@ -100,7 +100,7 @@ export default [
     ...common,
     row: '44c',
     fault:
-      'a rolling deploy: the new process starts with the cursors of the old process, which runs 3 s longer',
+      'in a rolling deploy, the new process starts with the cursors of the old process, which runs for 3 s more',
     bound: { errors: 1, isNamed: true },
     seconds: 12,
     short: true,
@@ -110,7 +110,7 @@ export default [
     ...common,
     row: '44d',
     fault:
-      'a second stream uses the cursors of the first by mistake; later the process is killed and restarted after 1 s',
+      'by mistake, a second stream uses the cursors of the first stream; later the process is killed, and restarted after 1 s',
     official: false,
     bound: { rejected: 5000, isNamed: true, doubled: undefined },
     seconds: 13,
@@ -137,7 +137,7 @@ export default [
   {
     ...common,
     row: '44g',
-    fault: 'the cursor store never answers a load: after 70 s the stream starts at the present',
+    fault: 'the cursor store never answers a load, so the stream starts at the present after 70 s',
     official: false,
     bound: { reported: [9000, 12_000], errors: 4, connect: 72_000, recover: 2000 },
     seconds: 82,

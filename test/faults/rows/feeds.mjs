@@ -2,7 +2,8 @@
 export default [
   {
     row: '37',
-    fault: '450 feeds, then 50 more, then 30 fewer, over as many connections as their URLs need',
+    fault:
+      'the client streams 450 feeds, adds 50, and then removes 30, over as many connections as the URLs need',
     feeds: 500,
     subscribed: 450,
     bound: { attempts: 12, pages: 0 },

@@ -54,7 +54,7 @@ function prepare(world) {
 export default [
   {
     row: '17a',
-    fault: 'messages that are not JSON, or JSON without a report',
+    fault: 'the service sends messages that are not JSON, or JSON without a report',
     bound: { attempts: 0, errors: [malformed.length, malformed.length] },
     seconds: 4,
     async run({ engine, begin, pause }) {
@@ -68,7 +68,7 @@ export default [
   },
   {
     row: '17b',
-    fault: 'row 17a without a listener for `error`',
+    fault: 'as row 17a, but the client has no listener for `error`',
     client: { isDeaf: true },
     bound: { attempts: 0 },
     seconds: 4,
@@ -81,7 +81,7 @@ export default [
   },
   {
     row: '17c',
-    fault: `${Object.keys(violations).join(', ')}, 4 s apart`,
+    fault: `the service sends, 4 s apart: ${Object.keys(violations).join(', ')}`,
     // Invalid UTF-8 costs its message, each of the others the connection.
     bound: { attempts: [4, 4] },
     seconds: 22,
@@ -101,7 +101,7 @@ export default [
   {
     row: '18',
     fault:
-      'a report of another feed, a report whose envelope names another feed, and reports whose envelope has other times',
+      'the service sends a report of a feed without a subscription, and reports whose envelope has a wrong feed id or wrong times',
     feeds: 2,
     subscribed: 1,
     bound: { errors: [4, 4], attempts: 0 },
@@ -122,7 +122,7 @@ export default [
   {
     row: '19a',
     fault:
-      'encodings that break a rule: offsets that go backwards or beyond the end, lengths of 2^256',
+      'the service sends reports in encodings that break a rule: offsets that go backwards or beyond the end, and lengths of 2^256',
     bound: { unrefused: 0, attempts: 0 },
     seconds: 7,
     prepare,
@@ -143,7 +143,7 @@ export default [
   {
     row: '19b',
     fault:
-      'one to four bytes of every third frame are changed; without `verify`, so changed values are delivered',
+      'every third frame arrives with one to four bytes changed; without `verify`, so the client delivers changed values',
     feeds: 30,
     bound: { attempts: 0, foreign: undefined },
     seconds: 8,
@@ -159,7 +159,7 @@ export default [
   {
     row: '22',
     fault:
-      'a signed report dated in the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
+      'the service sends a signed report dated in the year 2096, and envelopes with the times 0, -1, 2^53 and 1e300',
     bound: { attempts: 0 },
     seconds: 5,
     short: true,

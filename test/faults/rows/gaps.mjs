@@ -72,7 +72,7 @@ async function storeLate(world) {
 export default [
   {
     row: '23',
-    fault: 'the stream omits every report for 3 s',
+    fault: 'for 3 s, the stream omits every report',
     bound: { backfill: 2000, attempts: 0 },
     seconds: 7,
     short: true,
@@ -87,7 +87,7 @@ export default [
   },
   {
     row: '24',
-    fault: 'one report is neither on the stream nor in REST',
+    fault: 'the stream omits one report, and REST does not have that report',
     // A gap is announced once the present has passed it, and where reports wider than a second have shown what they name.
     feeds: 3,
     engine: { intervalMs: 2000 },
@@ -102,7 +102,8 @@ export default [
   },
   {
     row: '25a',
-    fault: 'a reset, then the first requests for missed reports fail: four with 500, two with 429',
+    fault:
+      'the connection is reset, and the first requests for missed reports fail: four with 500, two with 429',
     bound: { recover: 1500, backfill: 15_000 },
     seconds: 16,
     async run({ engine, begin, end, pause }) {
@@ -116,7 +117,8 @@ export default [
   },
   {
     row: '25b',
-    fault: 'each feed misses more than two pages in an outage, while live reports arrive',
+    fault:
+      'in an outage, each feed misses more than two pages of reports; live reports arrive while the client fetches these pages',
     engine: { intervalMs: 0 },
     // 40 s of the network pass in each.
     config: { continuity: { maxBackfill: 600_000 } },
@@ -128,7 +130,8 @@ export default [
   },
   {
     row: '25c',
-    fault: 'one page of each feed has a report that is older, of another feed, or repeated',
+    fault:
+      "one page of each feed also has an older report, another feed's report, or a repeated report",
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 3 },
@@ -149,7 +152,7 @@ export default [
   {
     row: '25e',
     fault:
-      'REST has each report 3 s after it was published, and the stream omits three reports of each feed',
+      'REST has each report only 3 s after its publication, and the stream omits three reports of each feed',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 24 },
@@ -160,7 +163,7 @@ export default [
   {
     row: '26',
     fault:
-      'three resets, each while the client fetches the reports missed in the previous one; 60 feeds, 10 requests/s',
+      'the connection is reset three times, each time while the client fetches missed reports; 60 feeds, at most 10 requests/s',
     feeds: 60,
     engine: { rateLimit: 10 },
     bound: {},

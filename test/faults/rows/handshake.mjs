@@ -6,7 +6,7 @@ import { startCommand } from '../harness/command.mjs'
 export default [
   {
     row: '7a',
-    fault: 'one of two origins never answers the upgrade',
+    fault: 'one of two origins never answers the upgrade request',
     engine: { origins: 2 },
     config: { haMode: true },
     connect: false,
@@ -21,7 +21,7 @@ export default [
   },
   {
     row: '7b',
-    fault: 'no upgrade is answered for 7 s',
+    fault: 'for 7 s, the service answers no upgrade request',
     connect: false,
     bound: { connect: 7500, attempts: 2 },
     seconds: 14,
@@ -39,7 +39,7 @@ export default [
   },
   {
     row: '15',
-    fault: 'one of two origins answers its first upgrade with 503',
+    fault: 'one of two origins answers its first upgrade request with 503',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { connections: [2, 2] },
@@ -53,7 +53,7 @@ export default [
   },
   {
     row: '35',
-    fault: 'the service is down at the start, and back after `connect` has rejected',
+    fault: 'the service is down at the start, and comes back after `connect` has rejected',
     options: { maxReconnectAttempts: 2, reconnectInterval: 200 },
     connect: false,
     bound: { rejected: 5000, attempts: 3, delivered: 0, lost: undefined },
@@ -70,7 +70,7 @@ export default [
   {
     row: '35b',
     fault:
-      'the service is down for 6 s when `sluice stream ETH/USD BTC/USD --max-reconnects unlimited` starts',
+      'the service is down for 6 s from the start of `sluice stream ETH/USD BTC/USD --max-reconnects unlimited`',
     connect: false,
     official: false,
     feedSpecs: () => [knownFeeds.testnet['ETH/USD'].feedID, knownFeeds.testnet['BTC/USD'].feedID],

@@ -17,7 +17,8 @@ async function nameIt(world, first = here) {
 export default [
   {
     row: '10a',
-    fault: 'a reset, then the host name does not resolve: NXDOMAIN for 2 s, SERVFAIL for 2 s',
+    fault:
+      'the connection is reset; after that, the host name does not resolve: NXDOMAIN for 2 s, and SERVFAIL for 2 s',
     connect: false,
     bound: { recover: 8500, backfill: 2500 },
     seconds: 14,
@@ -37,7 +38,7 @@ export default [
   },
   {
     row: '10b',
-    fault: 'the service moves to another address, and its host name follows',
+    fault: 'the service moves to a new address, to which its host name then resolves',
     connect: false,
     bound: { recover: 1500, backfill: 2500, attempts: 1 },
     seconds: 8,
@@ -58,7 +59,7 @@ export default [
   },
   {
     row: '10c',
-    fault: 'a reset, then the host name takes 3 s to resolve',
+    fault: 'the connection is reset; after that, the host name takes 3 s to resolve',
     connect: false,
     bound: { recover: 4500, backfill: 2500, attempts: 1 },
     seconds: 11,
@@ -75,7 +76,7 @@ export default [
   {
     row: '10d',
     fault:
-      'the host name resolves to an IPv6 address where nothing listens, and to an IPv4 address',
+      'the host name resolves to an IPv4 address, and to an IPv6 address where nothing listens',
     connect: false,
     bound: { attempts: 1 },
     seconds: 3,

@@ -60,7 +60,7 @@ export default [
   {
     row: '42a',
     fault:
-      'one to three reports of a feed are 1 h, 6 min, 4 min or 10 s ahead; the stream omits one of them and some around them',
+      '12 feeds date one to three reports 1 h, 6 min, 4 min or 10 s ahead; the stream omits reports among and around these',
     feeds: runs.length,
     engine: { intervalMs: 0 },
     connect: false,
@@ -71,7 +71,7 @@ export default [
   },
   {
     row: '42b',
-    fault: "row 42a with `order: 'sorted'`",
+    fault: "as row 42a, with `order: 'sorted'`",
     feeds: runs.length,
     engine: { intervalMs: 0 },
     ...inOrder,
@@ -84,7 +84,7 @@ export default [
   {
     row: '42c',
     fault:
-      'the first report, or the first two reports, are 1 h ahead, and the stream omits later reports',
+      'the first report of one feed, and the first two reports of another, are dated 1 h ahead; the stream omits later reports',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -94,7 +94,7 @@ export default [
   },
   {
     row: '42d',
-    fault: "row 42c with `order: 'sorted'`",
+    fault: "as row 42c, with `order: 'sorted'`",
     feeds: 2,
     engine: { intervalMs: 0 },
     ...inOrder,
@@ -105,7 +105,7 @@ export default [
   },
   {
     row: '42e',
-    fault: "the network's clock goes back an hour for good, and the stream omits some reports",
+    fault: "the network's clock goes back by an hour for good, and the stream omits some reports",
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 15 },
@@ -127,7 +127,7 @@ export default [
   {
     row: '42f',
     fault:
-      'one or two reports, possibly the last, are 1 h ahead; then the process is killed and restarted, with cursors if the SDK has them',
+      'one or two reports of each feed, possibly the last, are dated 1 h ahead; then the process is killed and restarted',
     engine: { intervalMs: 0 },
     connect: false,
     // The reports that are ahead may come again: the cursors stand before them.

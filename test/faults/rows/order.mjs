@@ -42,7 +42,7 @@ const recovering = {
 export default [
   {
     row: '20a',
-    fault: 'two origins send every report twice',
+    fault: 'each of two origins sends every report twice',
     feeds: 30,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -55,7 +55,7 @@ export default [
   },
   {
     row: '20b',
-    fault: 'two reports of one observation have different prices',
+    fault: 'two reports of one observation arrive with different prices',
     bound: { conflicts: [1, 1], gaps: 0 },
     seconds: 3,
     async run({ engine, feeds, pause }) {
@@ -71,7 +71,7 @@ export default [
   {
     row: '21a',
     fault:
-      'one of two origins drops 40 % of the reports, and the other delays reports by 1.5 s and reorders them',
+      'one of two origins drops 40 % of the reports; the other origin delays reports by 1.5 s and reorders them',
     feeds: 30,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -82,7 +82,7 @@ export default [
   },
   {
     row: '21b',
-    fault: "row 21a with 6 feeds and `order: 'sorted'`",
+    fault: "as row 21a, with 6 feeds and `order: 'sorted'`",
     feeds: 6,
     // What is dated later than the present waits in sorted order.
     engine: { origins: 2 },
@@ -101,7 +101,7 @@ export default [
   {
     ...recovering,
     row: '21g',
-    fault: "row 21f with `order: 'newest'`",
+    fault: "as row 21f, with `order: 'newest'`",
     config: { continuity: { order: 'newest' } },
     official: { config: {} },
     bound: { disordered: 0, lost: undefined, miscounted: 0, recover: 2500 },

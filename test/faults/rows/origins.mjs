@@ -33,7 +33,7 @@ export default [
   },
   {
     row: '27c',
-    fault: 'the list of origins has invalid ids (blanks, quotes, 4 kB, `../`), and one valid id',
+    fault: 'the list of origins has one valid id, and invalid ids (blanks, quotes, 4 kB, `../`)',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: {},
@@ -43,7 +43,7 @@ export default [
   },
   {
     row: '27d',
-    fault: 'origin 003 joins, and 40 s later origin 002 leaves for good',
+    fault: 'origin 003 joins the list; 40 s later, origin 002 leaves for good',
     engine: { origins: 3 },
     config: { haMode: true },
     bound: { origins: '001 003' },

@@ -46,7 +46,7 @@ export default [
   {
     row: '4b',
     fault:
-      'the service is down for 60 s (shortened from 10 min and 6 h); `maxReconnectAttempts: Infinity`',
+      'the service is down for 60 s (stands for outages of 10 min and 6 h); option `maxReconnectAttempts: Infinity`',
     feeds: 20,
     engine: { rateLimit: 10 },
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
@@ -57,7 +57,7 @@ export default [
   {
     row: '4c',
     fault:
-      'the service is down for 5 s, and then accepts 10 requests/s; 200 feeds over two connections',
+      'the service is down for 5 s, and after that accepts only 10 requests/s; 200 feeds over two connections',
     feeds: 200,
     engine: { rateLimit: 10 },
     bound: { recover: 8000, backfill: 60_000, attempts: 8 },
@@ -73,7 +73,7 @@ export default [
   },
   {
     row: '4d',
-    fault: 'the service goes down and stays down; `reconnectInterval: 200`',
+    fault: 'the service goes down and does not come back; option `reconnectInterval: 200`',
     options: { reconnectInterval: 200 },
     bound: { attempts: 5, errors: [1, 1], outages: [1, 1], lost: undefined },
     seconds: 9,
@@ -88,7 +88,7 @@ export default [
   {
     row: '4e',
     fault:
-      'feeds report every ten minutes, valid from the previous report, for 300 s, or from their own time; each misses one in an outage of 3 s',
+      'three feeds, each with a different kind of range, report every ten minutes; each misses one report in an outage of 3 s',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 24 },
@@ -97,7 +97,7 @@ export default [
   },
   {
     row: '4f',
-    fault: 'the service is down for 6 s; 300 feeds',
+    fault: 'the service is down for 6 s while the client streams 300 feeds',
     feeds: 300,
     bound: { recover: 8000, backfill: 18_000, requests: 250 },
     seconds: 35,
@@ -107,7 +107,7 @@ export default [
   },
   {
     row: '5a',
-    fault: 'one of two origins is down for 30 s: the load balancer answers 502',
+    fault: 'one of two origins is down for 30 s, and the load balancer answers 502',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { attempts: 8, pages: 0 },
@@ -117,7 +117,7 @@ export default [
   },
   {
     row: '5b',
-    fault: 'one of two origins is down for 10 min: its port refuses connections',
+    fault: 'one of two origins is down for 10 min, and its port refuses connections',
     feeds: 3,
     engine: { origins: 2 },
     config: { haMode: true },

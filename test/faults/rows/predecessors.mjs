@@ -23,7 +23,7 @@ const afterTwoOnlyStored = next =>
 export default [
   {
     row: '41a',
-    fault: 'the stream omits two reports, and the next report is valid from before them',
+    fault: 'the stream omits two reports, and the range of the next report begins before these two',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -33,7 +33,7 @@ export default [
   {
     row: '41b',
     fault:
-      'the stream omits two reports; another network takes over, whose first report is valid from before them, from its own time, or for 300 s',
+      'a second network takes over after two omitted reports; its first range begins before these two, at its own time, or 300 s back',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -46,7 +46,7 @@ export default [
   {
     row: '41c',
     fault:
-      'two networks take turns, each report valid from the previous report of its network; the stream omits every 7th report',
+      'two networks report in turn; each report names the previous report of its own network; the stream omits every 7th report',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -70,7 +70,7 @@ export default [
   {
     row: '41d',
     fault:
-      'three feeds have reports valid for 300 s, the maximum: every second, every 300 s, or (with none missing) every 1000 s',
+      'three feeds send 300 s ranges (the maximum) every second, every 300 s or every 1000 s; the stream omits reports of the first two',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pagesInTenSeconds: 1 },
@@ -92,7 +92,7 @@ export default [
   {
     row: '41e',
     fault:
-      'a feed reports every 2 s, valid from its own time, and the stream omits every 5th report',
+      "one feed reports every 2 s, each range begins at the report's own time, and the stream omits every 5th report",
     feeds: 1,
     engine: { intervalMs: 0 },
     connect: false,

@@ -60,8 +60,7 @@ export default [
   },
   {
     row: '40',
-    fault:
-      'the process is killed (SIGKILL) and restarted 1 s later, three times, with cursors if the SDK has them',
+    fault: 'three times, the process is killed (SIGKILL), and restarted 1 s later',
     // No cursor passes the present, so no report may be dated later.
     feeds: 3,
     connect: false,

@@ -71,7 +71,7 @@ export default [
     ...common,
     row: '46a',
     fault:
-      'a queue of two workers over NATS, 150 feeds, `redeliverAfter: 5`: both stop, and 3 s later two start with one more feed, in another order',
+      'two workers of a NATS queue with 150 feeds stop; 3 s later, two new workers start with 151 feeds, reordered; option `redeliverAfter: 5`',
     bound: { doubled: 0, errors: 0 },
     seconds: 16,
     async run(world) {
@@ -86,7 +86,8 @@ export default [
   {
     ...common,
     row: '46b',
-    fault: 'row 46a one worker at a time: each new worker starts 2 s before the old worker stops',
+    fault:
+      'as row 46a, but one worker at a time: each new worker starts 2 s before an old worker stops',
     bound: { doubled: 0 },
     seconds: 16,
     async run(world) {

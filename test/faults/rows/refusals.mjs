@@ -28,7 +28,7 @@ async function streamTheOthers(world) {
 export default [
   {
     row: '11a',
-    fault: 'a wrong secret at the start: 401',
+    fault: 'the client starts with a wrong secret, and the service answers 401',
     config: { userSecret: 'the-secret-of-somebody-else' },
     connect: false,
     bound: { refusedAs: 'AuthenticationError', rejected: 2000, attempts: 1, lost: undefined },
@@ -40,7 +40,7 @@ export default [
   },
   {
     row: '11b',
-    fault: 'a reset, then one of two origins answers 401 for 60 s',
+    fault: 'one of two origins resets its connection, and answers 401 for 60 s after that',
     engine: { origins: 2 },
     config: { haMode: true },
     // Each refusal is followed by the question whether its feeds may be read, and by one more attempt where they may.
@@ -56,7 +56,7 @@ export default [
   {
     row: '11c',
     fault:
-      'a reset, then 401 for 8 s, after which the client tries once a minute; `maxReconnectAttempts: Infinity`',
+      'the connection is reset, and the service answers 401 for 8 s, so the client tries once a minute; option `maxReconnectAttempts: Infinity`',
     feeds: 3,
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { recover: 64_000, backfill: 4000, attempts: 5 },
@@ -73,7 +73,8 @@ export default [
   },
   {
     row: '11d',
-    fault: 'the keys change while reports arrive, then a reset; `renewCredentials`',
+    fault:
+      'the keys change while reports arrive, and then the connection is reset; option `renewCredentials`',
     client: { renews: true },
     bound: { recover: 3000, backfill: 2500, attempts: 2 },
     seconds: 8,
@@ -89,7 +90,8 @@ export default [
   },
   {
     row: '12a',
-    fault: 'the key may not read one feed of 15, and the service answers 401 for all',
+    fault:
+      'the key may not read one of 15 feeds, so the service answers the upgrade request with 401',
     connect: false,
     bound: { connect: 2000, attempts: 2, errors: 1, isNamed: true, refusedAs: undefined },
     seconds: 4,
@@ -98,7 +100,7 @@ export default [
   },
   {
     row: '12b',
-    fault: 'row 12a with two origins',
+    fault: 'as row 12a, with two origins',
     engine: { origins: 2 },
     config: { haMode: true },
     connect: false,
@@ -110,7 +112,7 @@ export default [
   {
     row: '12c',
     fault:
-      'the key may not read one feed of 8 (401 for all), and the service lists only one of the other feeds',
+      "the key may not read one of 8 feeds (401 as in row 12a); the service's list of feeds names only one of the others",
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: [1, 1], isNamed: true, refusedAs: undefined },
@@ -123,7 +125,7 @@ export default [
   {
     row: '12d',
     fault:
-      'the service answers 401 once by mistake at the start, and lists only one of the 8 feeds',
+      'at the start, the service answers 401 once by mistake; its list of feeds names only one of the 8 feeds',
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: 0, refusedAs: undefined },
@@ -140,7 +142,8 @@ export default [
   },
   {
     row: '12e',
-    fault: 'a reset, then one 401 by mistake, and the service lists only one of the 8 feeds',
+    fault:
+      'the connection is reset, and the service answers 401 once by mistake; its list of feeds names only one of the 8 feeds',
     feeds: 8,
     bound: { recover: 4000, attempts: 2, errors: 0 },
     seconds: 9,
@@ -156,7 +159,8 @@ export default [
   },
   {
     row: '13a',
-    fault: 'a reset, then the next upgrade is answered with 429 and `Retry-After` of 3 s',
+    fault:
+      'the connection is reset; the service answers the next upgrade request with 429 and a `Retry-After` of 3 s',
     bound: { inside: 0, attempts: 2 },
     seconds: 8,
     async run({ engine, measured, begin, end, pause }) {
@@ -173,7 +177,8 @@ export default [
   },
   {
     row: '13b',
-    fault: 'requests are answered with 429, and `Retry-After` is 2 s, a date, absent, a day, or -5',
+    fault:
+      'the service answers requests with 429, and with a `Retry-After` of 2 s, a date, a day, -5, or none',
     isREST: true,
     connect: false,
     bound: { inside: 0, untyped: 0 },

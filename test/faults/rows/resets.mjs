@@ -16,7 +16,7 @@ export default [
   },
   {
     row: '2a',
-    fault: 'the only connection is reset; `reconnectInterval: 200`',
+    fault: 'the only connection is reset; option `reconnectInterval: 200`',
     feeds: 30,
     options: { reconnectInterval: 200 },
     bound: { recover: 500, backfill: 2000, attempts: 1 },
@@ -31,7 +31,7 @@ export default [
   },
   {
     row: '3a',
-    fault: 'both origins reset their connections, 300 ms apart',
+    fault: 'both origins reset their connections, one 300 ms after the other',
     feeds: 30,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -50,7 +50,7 @@ export default [
   {
     row: '3b',
     fault:
-      'four origins are killed and restarted at random for 30 s, but never all at once; 120 feeds',
+      'for 30 s, four origins are killed and restarted at random, but never all at once; 120 feeds',
     feeds: 120,
     engine: { origins: 4 },
     config: { haMode: true },

@@ -37,7 +37,7 @@ async function fallBehind(world) {
 export default [
   {
     row: '38a',
-    fault: `forged reports on the stream, each kind for a second, with \`verify\`: ${forgeries.join(', ')}`,
+    fault: `with \`verify\`, the service sends each of these kinds of forgery for a second: ${forgeries.join(', ')}`,
     bound: { errors: [60, 200], untyped: 0, conflicts: 0, attempts: 0 },
     seconds: 16,
     prepare,
@@ -58,7 +58,8 @@ export default [
   },
   {
     row: '38b',
-    fault: 'one of two origins forges every report and sends it first, with `verify`',
+    fault:
+      'one of two origins forges every report and sends it before the other origin; with `verify`',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { conflicts: 0, pages: 0, untyped: 0 },
@@ -80,7 +81,8 @@ export default [
   },
   {
     row: '38c',
-    fault: 'three missed reports are forged in REST too, with `verify`',
+    fault:
+      'the stream omits three reports, and REST has only forgeries of these reports; with `verify`',
     // A gap is announced once the present has passed it, so no report may be dated later.
     feeds: 3,
     // Of each, the one that comes by REST is asked for four times.
@@ -96,7 +98,7 @@ export default [
   },
   {
     row: '38d',
-    fault: 'the network changes to other signers, which `verify` knows',
+    fault: 'the signers of the network change, and `verify` knows the new signers',
     bound: { errors: 0, attempts: 0, pages: 0 },
     seconds: 4,
     prepare,
@@ -110,7 +112,7 @@ export default [
   },
   {
     row: '38e',
-    fault: 'one to four bytes of every third frame are changed, with `verify`',
+    fault: 'every third frame arrives with one to four bytes changed; with `verify`',
     feeds: 30,
     bound: { attempts: 0, foreign: 0 },
     seconds: 8,
@@ -127,7 +129,7 @@ export default [
   {
     row: '38f',
     fault:
-      'reports arrive faster than noble can verify them: 400 a second for 2 s, with six signatures each',
+      'for 2 s, 400 reports a second arrive, with six signatures each, which is faster than noble can verify',
     feeds: 10,
     engine: { intervalMs: 0, f: 5, nodes: 16 },
     bound: { behind: [1, 3], waiting: [20, 800], attempts: 0, pages: 0 },

@@ -43,7 +43,7 @@ const stayMute = which =>
 export default [
   {
     row: '6a',
-    fault: 'the server stops answering for 12 s, and the socket stays open',
+    fault: 'the service sends nothing for 12 s, and the socket stays open',
     options: { maxReconnectAttempts: Number.POSITIVE_INFINITY },
     bound: { detect: 10_000, recover: 6000, backfill: 3000 },
     seconds: 24,
@@ -51,7 +51,7 @@ export default [
   },
   {
     row: '6b',
-    fault: 'one of two origins stops answering for 12 s, and its socket stays open',
+    fault: 'one of two origins sends nothing for 12 s, and its socket stays open',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { detect: 10_000, pages: 0 },
@@ -60,7 +60,7 @@ export default [
   },
   {
     row: '6e',
-    fault: 'the connection answers pings, but sends no reports any more',
+    fault: 'the service answers pings on the open connection, but sends no reports there',
     feeds: 3,
     bound: { detect: 40_000, attempts: [1, 1], pages: 12 },
     seconds: 45,
@@ -68,7 +68,7 @@ export default [
   },
   {
     row: '6f',
-    fault: 'row 6e with `staleAfter: 8000`',
+    fault: 'as row 6e, with the option `staleAfter: 8000`',
     feeds: 3,
     options: { staleAfter: 8000 },
     official: { options: {} },
@@ -79,7 +79,8 @@ export default [
   },
   {
     row: '6g',
-    fault: 'one of two origins answers pings but sends no reports for 46 s, on new connections too',
+    fault:
+      'for 46 s, one of two origins answers pings but sends no reports, not even on new connections',
     feeds: 3,
     engine: { origins: 2 },
     config: { haMode: true },
@@ -89,7 +90,7 @@ export default [
   },
   {
     row: '6h',
-    fault: 'row 6g with both origins, while REST answers; `staleAfter: 8000`',
+    fault: 'as row 6g, but for both origins; REST still answers; option `staleAfter: 8000`',
     feeds: 3,
     engine: { origins: 2 },
     config: { haMode: true },

@@ -13,7 +13,7 @@ const strike = (act, ms) =>
 export default [
   {
     row: '2b',
-    fault: 'the connection is reset in the middle of a frame, three times',
+    fault: 'three times, the connection is reset in the middle of a frame',
     feeds: 30,
     bound: { attempts: [3, 3] },
     seconds: 12,
@@ -25,7 +25,7 @@ export default [
   },
   {
     row: '6c',
-    fault: 'the service half-closes the socket, without a close frame',
+    fault: 'the service half-closes the socket without sending a close frame',
     bound: { recover: 1500, backfill: 2000, attempts: 1 },
     seconds: 6,
     prepare: through(),
@@ -33,7 +33,7 @@ export default [
   },
   {
     row: '6d',
-    fault: 'all bytes from the service are lost, and bytes from the client still arrive',
+    fault: 'all bytes from the service are lost, while bytes from the client still arrive',
     bound: { detect: 10_000, recover: 11_500, backfill: 3000, attempts: 1 },
     seconds: 16,
     prepare: through(),

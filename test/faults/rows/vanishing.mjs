@@ -119,7 +119,7 @@ export default [
     ...common,
     row: '43a',
     fault:
-      "the client's clock is an hour ahead, and is corrected while the stream omits every third report",
+      "the client's clock is an hour ahead, and is set right while the stream omits every third report",
     bound: {},
     seconds: 22,
     run: steps(3_600_000, 0),
@@ -127,7 +127,7 @@ export default [
   {
     ...common,
     row: '43b',
-    fault: "the client's clock steps back a minute while the stream omits every third report",
+    fault: "the client's clock steps back by a minute while the stream omits every third report",
     bound: {},
     seconds: 22,
     run: steps(0, -60_000),
@@ -136,7 +136,7 @@ export default [
     ...common,
     row: '43c',
     fault:
-      'a gateway signs for the client, whose clock is a minute behind, while the stream omits every third report',
+      'a gateway signs for the client, whose clock is a minute behind; the stream omits every third report',
     prepare: world => putGatewayInFront(world),
     bound: { cursorsBehind: 5 },
     seconds: 26,
@@ -145,7 +145,7 @@ export default [
   {
     ...common,
     row: '43d',
-    fault: 'row 43c without a `Date` in any answer',
+    fault: 'as row 43c, but no answer has a `Date`',
     prepare: world => putGatewayInFront(world, { hasDate: false }),
     bound: { cursorsBehind: 5 },
     seconds: 26,
@@ -155,7 +155,7 @@ export default [
     ...common,
     row: '44',
     fault:
-      'the process is killed half a second after the first report, three times; `saveInterval: 30000`, with cursors if the SDK has them',
+      'three times, the process is killed half a second after its first report, and restarted; option `saveInterval: 30000`',
     options: { saveInterval: 30_000 },
     official: { options: {} },
     bound: {},
@@ -165,7 +165,8 @@ export default [
   {
     ...common,
     row: '44b',
-    fault: 'the saved cursors are an hour ahead; the process is killed and restarted after 3 s',
+    fault:
+      'the saved cursors are an hour ahead of the clock; the process is killed, and restarted after 3 s',
     official: { options: {} },
     // Nobody knows how far the reports were taken: those of the last `maxBackfill` come again.
     bound: { doubled: 27 },
@@ -175,7 +176,8 @@ export default [
   {
     ...common,
     row: '45a',
-    fault: 'page requests are never answered, and the stream omits every third report for 3 s',
+    fault:
+      'the service never answers page requests, and the stream omits every third report for 3 s',
     bound: { gaps: 3 },
     seconds: 90,
     run: answerBadly({ status: 200, delayMs: 600_000 }, 76),
@@ -184,7 +186,8 @@ export default [
     ...common,
     row: '45b',
     feeds: 60,
-    fault: 'row 45a with 60 feeds, where pages are answered once with 429 and `Retry-After: 30`',
+    fault:
+      'as row 45a, with 60 feeds, but the service answers: 429 and `Retry-After: 30` to the first page request, and pages after that',
     bound: { pages: 70 },
     seconds: 50,
     run: answerBadly({ status: 429, retryAfter: 30, times: 1 }, 36),
@@ -193,7 +196,7 @@ export default [
     ...common,
     row: '45c',
     fault:
-      'page requests get 206 and no report for 10 s, and the stream omits every third report for 3 s',
+      'for 10 s, page requests get 206 and no report; the stream omits every third report for 3 s',
     bound: { gaps: 0 },
     seconds: 24,
     run: answerBadly({ status: 206, body: '{"reports":[]}' }, 10),
