@@ -1,7 +1,7 @@
 /** Why a feed may be traded, or why not. */
 export type MarketReason =
-  | 'no-report'
   | 'retired'
+  | 'no-report'
   | 'undecodable'
   | 'unknown-schema'
   | 'ripcord'
@@ -51,8 +51,8 @@ const yes = (text: string): ReasonFacts => Object.freeze({ tradable: true, cauti
 
 /** All reasons. If several hold, the first of this table counts. */
 export const marketReasons: Readonly<Record<MarketReason, ReasonFacts>> = Object.freeze({
-  'no-report': no('no report has come yet'),
   retired: no('the catalogue says that the feed has retired'),
+  'no-report': no('no report has come yet'),
   undecodable: no('the newest report could not be decoded'),
   'unknown-schema': no('the guard does not know reports of this version'),
   ripcord: no('the ripcord is pulled: the values must not be used'),
