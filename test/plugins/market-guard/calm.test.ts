@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals'
+import { afterEach, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
 import { platformTiming } from '../../../core/clock.js'
 import {
@@ -62,7 +62,13 @@ function createDay(version: number, seed: number) {
   }
 }
 
-/** A guard of a stream without sockets and timers. */
+/** What the guards of a test do at the end of their streams: they stop their timers. */
+const ends: (() => void)[] = []
+afterEach(() => {
+  for (const end of ends.splice(0)) end()
+})
+
+/** A guard of a stream without sockets. */
 function openGuard(
   options: MarketGuardOptions,
   { now, passed }: { readonly now: () => number; readonly passed: () => void },
@@ -75,10 +81,11 @@ function openGuard(
     cursors: { acknowledge: () => undefined },
     log: {},
     signal: new AbortController().signal,
-    defer: () => undefined,
+    defer: (end: () => void) => ends.push(end),
     events: {
       on(_event: string, listener: (status: object) => void) {
         tick = () => listener({ type: 'clock' })
+        return () => undefined
       },
       emit: () => undefined,
     },
