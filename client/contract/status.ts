@@ -48,7 +48,7 @@ export type ConnectionChange = (
  * - `backpressure`: the queue is full, with `queued` reports.
  * - `behind`: `waiting` reports wait for verification, the oldest for `oldestMs`, over two seconds.
  *   They wait for their signers, or for the recovery in `threads` threads.
- * - `caught-up`: for a second no report has waited.
+ * - `caught-up`: no report has waited for a second or longer.
  * - `clock`: this machine's clock is `offsetMs` behind the present, or ahead if negative.
  * - `ahead`: reports of these feeds are dated `aheadMs` after the present.
  * - `throttled`: the service wants no requests to a path for `delayMs` milliseconds.
