@@ -104,7 +104,7 @@ const rows: readonly Row[] = [
     name: 'sluice.reports.ahead',
     unit: '{report}',
     description:
-      'Reports whose time was more than five seconds after the present when they arrived',
+      'Reports whose time, at their arrival, was more than five seconds after the present',
   },
   {
     name: 'sluice.reports.dropped',
@@ -134,12 +134,12 @@ const rows: readonly Row[] = [
   {
     name: 'sluice.messages.redelivered',
     unit: '{message}',
-    description: 'Messages of a queue that some worker had already received',
+    description: 'Queue messages that a worker had already received',
   },
   {
     name: 'sluice.messages.dead',
     unit: '{message}',
-    description: 'Messages of a queue that became dead letters',
+    description: 'Queue messages that became dead letters',
   },
   {
     name: 'sluice.conflicts',
@@ -231,7 +231,8 @@ const rows: readonly Row[] = [
     name: 'sluice.cursors.held_back',
     kind: 'gauge',
     unit: 's',
-    description: 'Longest time, over all feeds, by which the cursor is behind the newest report',
+    description:
+      'Longest time, over all feeds, by which the cursor of a feed is behind its newest report',
   },
   {
     name: 'sluice.feeds.stale',
@@ -258,7 +259,7 @@ const rows: readonly Row[] = [
     kind: 'histogram',
     unit: 's',
     description:
-      'Time from the observation of a report to its delivery; a fast stream measures one report in n',
+      'Time from the observation of a report to its delivery; a fast stream measures only some reports',
     attributes: ['sluice.report.source', feed],
     bounds: ages,
   },
@@ -297,7 +298,7 @@ const rows: readonly Row[] = [
     kind: 'gauge',
     unit: 'd',
     description:
-      'Days until the service retires a feed; without the option feedIDs, the days of the first feed to retire',
+      'Days until the service retires a feed; without the option feedIDs, days until it retires the first feed',
     attributes: [feed],
   },
 ]
