@@ -162,7 +162,14 @@ function bundleTable(target) {
 /** What a page of one or two functions weighs. */
 function pageTable() {
   const { rows } = readResults('bundlers')
-  const head = ['bundler', 'functions', 'kB', 'kB gzipped', 'kB gzipped, loaded at the start', 'files']
+  const head = [
+    'bundler',
+    'functions',
+    'kB',
+    'kB gzipped',
+    'kB gzipped, loaded at the start',
+    'files',
+  ]
   const cells = rows
     .filter(({ target }) => target === 'size')
     .map(row => [
