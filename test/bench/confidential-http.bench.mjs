@@ -112,7 +112,7 @@ export default async function bench() {
   const ms = value => `${value.toFixed(1)} ms`
   const goals = [
     {
-      work: 'time that the enclave with one secret adds to a bare request',
+      work: 'time that the enclave and one secret add to a bare request',
       ...atMost(GOAL_MS, spread(over), ' ms'),
       detail: 'the difference is taken within each round',
     },

@@ -103,7 +103,7 @@ export default async function bench({ sisters }) {
         detail: detail(3),
       },
       {
-        work: `speed of decoding, compared with ${names[rival]}: the lowest factor of ${range}`,
+        work: `speed of decoding, compared with ${names[rival]}, for the version with the lowest ratio (${range})`,
         ...atLeast(goal.worst, times(hardest, rival)),
         // Not in the name, which is that of the row in every run.
         detail: `V${hardest}: ${detail(hardest)}`,

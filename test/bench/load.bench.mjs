@@ -127,7 +127,7 @@ export default async function bench() {
       detail: `sluice ${megabytes(installed.ours)}, or ${megabytes(installed.own)} without dependencies; the official SDK ${megabytes(installed.official)}`,
     },
     {
-      work: 'size of the part that is loaded at first, in the bundle of the default entry with all dependencies, minified and gzipped',
+      work: 'size of the part of the bundle that is loaded at first: default entry with all dependencies, minified and gzipped',
       ...atMost(40, exact(start.ours / 1000), ' kB'),
       detail: `${(start.ours / start.official).toFixed(3)} times the ${kilobytes(start.official)} of the official SDK`,
     },

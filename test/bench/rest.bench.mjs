@@ -86,7 +86,7 @@ export default async function bench() {
   const times = side => short(ratio(cpu[side], cpu.official).median)
   return [
     {
-      work: 'time that one REST call takes more than a bare `fetch`',
+      work: 'additional time of one REST call, compared with a bare `fetch`',
       ...atMost(0.35, over('ours'), ' ms'),
       detail: `with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, the official SDK ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
     },

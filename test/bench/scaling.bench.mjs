@@ -64,18 +64,18 @@ export default async function bench() {
   const named = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`
   return [
     {
-      work: 'processor time per received copy with 2 to 8 origins, compared with one origin: the highest factor',
+      work: 'processor time per received copy of a report, compared with one origin: the highest of the ratios with 2, 4 and 8 origins',
       ...atMost(
         1.2,
         copies.reduce((most, each) => (each.median > most.median ? each : most)),
         ' times',
       ),
-      detail: `a report with its copies takes: ${origins
+      detail: `a report with all its copies takes: ${origins
         .map(count => `${named(count, 'origin')} ${short(cost(perOrigins, count))} µs`)
         .join(', ')}`,
     },
     {
-      work: 'processor time of a report with 1000 feeds, compared with one feed',
+      work: 'processor time per report with 1000 feeds, compared with one feed',
       ...atMost(20, flat, ' % more'),
       detail: feeds
         .map(count => `${named(count, 'feed')} ${short(cost(perFeeds, count))} µs`)

@@ -177,7 +177,7 @@ async function compare({ ids, most, sides }) {
   return names.slice(1).map(name => ({
     work: `time from frame to handler with ${name}, compared with the default stack`,
     ...atMost(most, figures(name, 'more'), ' % more'),
-    detail: `with ${short(figures(name, 'micros').median)} µs; without ${short(figures('none', 'micros').median)} µs`,
+    detail: `with the plugin ${short(figures(name, 'micros').median)} µs; without the plugin ${short(figures('none', 'micros').median)} µs`,
   }))
 }
 

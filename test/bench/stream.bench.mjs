@@ -28,19 +28,19 @@ export default async function bench({ sisters }) {
 
   return [
     {
-      work: 'reports a second over one connection, from frames to `report` events, reading `fullReport`; compared with bare ws and `JSON.parse`',
+      work: 'reports a second over one connection, from frames to `report` events, if the handler reads `fullReport`; compared with bare ws and `JSON.parse`',
       ...compareRates(1.4, plain.ours, plain['ws-json']),
     },
     {
-      work: 'reports a second over one connection, reading `fullReport`; compared with the official SDK',
+      work: 'reports a second over one connection, if the handler reads `fullReport`; compared with the official SDK',
       ...compareRates(undefined, plain.ours, plain.official),
     },
     {
-      work: 'reports a second over one connection, reading `decoded` and every field; compared with the official SDK',
+      work: 'reports a second over one connection, if the handler reads `decoded` and every field; compared with the official SDK',
       ...compareRates(120, decoded.ours, decoded.official),
     },
     ...others.map(name => ({
-      work: `reports a second over one connection, reading \`decoded\` and every field; compared with ${titleOf(name)}`,
+      work: `reports a second over one connection, if the handler reads \`decoded\` and every field; compared with ${titleOf(name)}`,
       ...compareRates(undefined, decoded.ours, decoded[name]),
     })),
   ]

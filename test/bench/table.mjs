@@ -74,7 +74,7 @@ export function compareRates(goal, ours, theirs) {
   const byClock = ratio(rates(ours), rates(theirs)).median
   return {
     ...atLeast(goal, ratio(costs(theirs), costs(ours))),
-    detail: `by the clock ${short(byClock)} times: sluice ${perSecond(spread(rates(ours)).median)}, the other side ${perSecond(spread(rates(theirs)).median)}`,
+    detail: `${short(byClock)} times by the clock: sluice ${perSecond(spread(rates(ours)).median)}, the other library ${perSecond(spread(rates(theirs)).median)}`,
   }
 }
 

@@ -114,6 +114,6 @@ export default async function bench() {
       figures(name, 'more'),
       ' % more',
     ),
-    detail: `with ${short(figures(name, 'micros').median)} µs; without ${short(figures('none', 'micros').median)} µs`,
+    detail: `with telemetry ${short(figures(name, 'micros').median)} µs; without telemetry ${short(figures('none', 'micros').median)} µs`,
   }))
 }

@@ -69,7 +69,7 @@ const withoutOptional = {
 /** webpack 5.112 breaks this form where the module's name has the prefix. */
 const knownByWebpack = { ...known, imports: "import { Worker } from 'worker_threads'" }
 
-const parcelNode = "context 'node', packageExports, alias undici and secp256k1 false"
+const parcelNode = "context 'node', packageExports, alias false for undici and secp256k1"
 
 /** What fails, and no library can mend: the run holds it to failing, so that this stays true. */
 const awaiting = {
@@ -91,7 +91,7 @@ export const forms = {
   ],
   webpack: [
     ...forNode(
-      both("target 'node'", "target 'node', outputModule", ", Worker of 'worker_threads'"),
+      both("target 'node'", "target 'node', outputModule", ", Worker from 'worker_threads'"),
       ...[knownByWebpack, knownByWebpack],
     ),
     form('web', 'esm', 'esm', '', inPage),

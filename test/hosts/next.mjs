@@ -1,4 +1,4 @@
-// Next: a route on Node, a route at the edge, and a component in the page, in a production build of each of its bundlers.
+// Next: a route on Node, a route at the edge, and a component in a web page, in a production build of each of its bundlers.
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -86,10 +86,10 @@ async function add({ folder, service }, step, bundler, isExternal) {
       return threads
     })
     if (hasChromium())
-      await step(`${name}: component in the page`, async () => {
+      await step(`${name}: component in a web page`, async () => {
         await service.checkNewest(() => readPage(server.url))
       })
-    await step(`${name}: server without output`, async () => assert.equal(server.said(), ''))
+    await step(`${name}: the server prints nothing`, async () => assert.equal(server.said(), ''))
   } finally {
     server.child.kill('SIGKILL')
   }

@@ -59,7 +59,7 @@ const runServer = (path, world, step) =>
   withServer(
     world,
     step,
-    { path, name: 'the server starts with a stream' },
+    { path, name: 'the server starts, and opens a stream' },
     async (server, ask) => {
       const { service } = world
       await step('`/latest` answers', async () => {

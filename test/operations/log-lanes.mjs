@@ -241,7 +241,8 @@ export async function workerLane() {
     faults: [
       ...logFaults(log),
       {
-        fault: 'the consumer of the queue is deleted, and the worker may not create a consumer',
+        fault:
+          'the consumer of the queue is deleted, and the worker has no permission to create a consumer',
         cause: 'queue-missing',
         async begin() {
           await log.deny('$JS.API.CONSUMER.DURABLE.CREATE.>', '$JS.API.CONSUMER.CREATE.>')

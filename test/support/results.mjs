@@ -162,7 +162,14 @@ function bundleTable(target) {
 /** What a page of one or two functions weighs. */
 function pageTable() {
   const { rows } = readResults('bundlers')
-  const head = ['bundler', 'functions', 'kB', 'kB gzipped', 'kB gzipped, loaded at once', 'files']
+  const head = [
+    'bundler',
+    'functions',
+    'kB',
+    'kB gzipped',
+    'kB gzipped, loaded at the start',
+    'files',
+  ]
   const cells = rows
     .filter(({ target }) => target === 'size')
     .map(row => [
@@ -181,7 +188,7 @@ function operationsTable() {
     'cause',
     'severity',
     'shown by Prometheus after',
-    'line of the log',
+    'line that the service logs',
   ]
   const cells = results.rows.map(({ service, fault, cause, severity, seconds, words }) => [
     ...[service, fault, `\`${cause}\``, severity, `${seconds} s`, words],

@@ -28,7 +28,7 @@ export default [
   {
     row: '14a',
     fault:
-      'the service answers requests with 500, 502, 503, 504 or 200, and with HTML, an empty body, or text that is not JSON',
+      'the service answers requests with 500, 502, 503, 504 or 200; the body is HTML, is empty, or is text that is not JSON',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },
@@ -58,7 +58,7 @@ export default [
   {
     row: '16',
     fault:
-      'the service answers 200 with `{}`, `null`, `[]`, `"x"`, no report, or times that are absent, strings, negative, or of another report',
+      'the service answers 200 with `{}`, `null`, `[]`, `"x"`, no report, or with times that are absent, strings, negative, or those of a different report',
     isREST: true,
     connect: false,
     config: { retryAttempts: 0 },

@@ -41,7 +41,7 @@ export default [
   {
     row: '36',
     fault:
-      'the program calls `close` twice at once while the stream connects, delivers, waits to connect, or fetches missed reports',
+      'the program calls `close` twice at the same time, while the stream connects, delivers, waits to connect, or fetches missed reports',
     connect: false,
     bound: { closeMs: 1000, handles: 0, late: 0, lost: undefined, doubled: undefined },
     seconds: 20,

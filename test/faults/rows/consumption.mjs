@@ -40,7 +40,7 @@ export default [
   {
     row: '32a',
     fault:
-      "100 reports/s arrive, and for 12 s the program takes 100 ms for each (stands for 1 s, during 60 s); option `overflow: 'block'`",
+      "for 12 s, 100 reports/s arrive, and the program takes 100 ms for each (stands for 1 s each, for 60 s); option `overflow: 'block'`",
     feeds: 100,
     connect: false,
     options: { queue: 256 },
@@ -74,7 +74,7 @@ export default [
   {
     row: '32d',
     fault:
-      "while the program takes 9 s for one report, one feed reports ten times and stops, a second feed reports 80 times; options `overflow: 'drop-oldest'`, `queue: 64`",
+      "while the program takes 9 s for one report, 10 reports of one feed arrive, then 80 of another feed; options `overflow: 'drop-oldest'`, `queue: 64`",
     feeds: 2,
     connect: false,
     engine: { intervalMs: 0 },

@@ -3,7 +3,7 @@ export default [
   {
     row: '37',
     fault:
-      'the client streams 450 feeds, adds 50, and then removes 30, over as many connections as the URLs need',
+      'the client streams 450 feeds, adds 50, and then removes 30, over as many connections as the length of the URLs requires',
     feeds: 500,
     subscribed: 450,
     bound: { attempts: 12, pages: 0 },

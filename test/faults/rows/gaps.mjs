@@ -152,7 +152,7 @@ export default [
   {
     row: '25e',
     fault:
-      'REST has each report only 3 s after its publication, and the stream omits three reports of each feed',
+      'REST gets each report 3 s after its publication, and the stream omits three reports of each feed',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 24 },

@@ -18,7 +18,7 @@ export default [
   {
     row: '10a',
     fault:
-      'the connection is reset; after that, the host name does not resolve: NXDOMAIN for 2 s, and SERVFAIL for 2 s',
+      'the connection is reset; after that, the host name does not resolve: NXDOMAIN for 2 s, then SERVFAIL for 2 s',
     connect: false,
     bound: { recover: 8500, backfill: 2500 },
     seconds: 14,

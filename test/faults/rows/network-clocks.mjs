@@ -60,7 +60,7 @@ export default [
   {
     row: '42a',
     fault:
-      '12 feeds date one to three reports 1 h, 6 min, 4 min or 10 s ahead; the stream omits reports among and around these',
+      '12 feeds have one to three reports dated 1 h, 6 min, 4 min or 10 s ahead; the stream omits reports among and around these',
     feeds: runs.length,
     engine: { intervalMs: 0 },
     connect: false,

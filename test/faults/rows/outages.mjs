@@ -88,7 +88,7 @@ export default [
   {
     row: '4e',
     fault:
-      'three feeds, each with a different kind of range, report every ten minutes; each misses one report in an outage of 3 s',
+      'three feeds with three kinds of range have a report every ten minutes; each feed misses one report in an outage of 3 s',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 24 },
@@ -107,7 +107,7 @@ export default [
   },
   {
     row: '5a',
-    fault: 'one of two origins is down for 30 s, and the load balancer answers 502',
+    fault: 'one of two origins is down for 30 s, and a load balancer answers 502 for this origin',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { attempts: 8, pages: 0 },

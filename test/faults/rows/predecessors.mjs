@@ -33,7 +33,7 @@ export default [
   {
     row: '41b',
     fault:
-      'a second network takes over after two omitted reports; its first range begins before these two, at its own time, or 300 s back',
+      "after two omitted reports, another network takes over; its first report's range begins before these two, at the report's own time, or 300 s earlier",
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -46,7 +46,7 @@ export default [
   {
     row: '41c',
     fault:
-      'two networks report in turn; each report names the previous report of its own network; the stream omits every 7th report',
+      'two networks send reports in turn; each report names the previous report of its own network; the stream omits every 7th report',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -70,7 +70,7 @@ export default [
   {
     row: '41d',
     fault:
-      'three feeds send 300 s ranges (the maximum) every second, every 300 s or every 1000 s; the stream omits reports of the first two',
+      'three feeds have a report every 1, 300 or 1000 s, with 300 s ranges (the maximum); the stream omits reports of the first two feeds',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pagesInTenSeconds: 1 },
@@ -92,7 +92,7 @@ export default [
   {
     row: '41e',
     fault:
-      "one feed reports every 2 s, each range begins at the report's own time, and the stream omits every 5th report",
+      "one feed has a report every 2 s, each range begins at the report's own time, and the stream omits every 5th report",
     feeds: 1,
     engine: { intervalMs: 0 },
     connect: false,

@@ -71,7 +71,7 @@ export default [
     ...common,
     row: '46a',
     fault:
-      'two workers of a NATS queue with 150 feeds stop; 3 s later, two new workers start with 151 feeds, reordered; option `redeliverAfter: 5`',
+      'two workers of a NATS queue with 150 feeds stop; two new workers start 3 s later, with 151 reordered feeds; option `redeliverAfter: 5`',
     bound: { doubled: 0, errors: 0 },
     seconds: 16,
     async run(world) {

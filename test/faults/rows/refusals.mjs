@@ -112,7 +112,7 @@ export default [
   {
     row: '12c',
     fault:
-      "the key may not read one of 8 feeds (401 as in row 12a); the service's list of feeds names only one of the others",
+      "the key may not read one of 8 feeds (401 as in row 12a); the service's list of feeds names only one other feed",
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: [1, 1], isNamed: true, refusedAs: undefined },
@@ -178,7 +178,7 @@ export default [
   {
     row: '13b',
     fault:
-      'the service answers requests with 429, and with a `Retry-After` of 2 s, a date, a day, -5, or none',
+      'the service answers requests with 429; `Retry-After` is 2 s, a date, a day, -5, or missing',
     isREST: true,
     connect: false,
     bound: { inside: 0, untyped: 0 },

@@ -187,7 +187,7 @@ export default [
     row: '45b',
     feeds: 60,
     fault:
-      'as row 45a, with 60 feeds, but the service answers: 429 and `Retry-After: 30` to the first page request, and pages after that',
+      'as row 45a, with 60 feeds; the service answers the first page request with 429 and `Retry-After: 30`, and later requests with pages',
     bound: { pages: 70 },
     seconds: 50,
     run: answerBadly({ status: 429, retryAfter: 30, times: 1 }, 36),
