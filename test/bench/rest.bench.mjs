@@ -88,12 +88,12 @@ export default async function bench() {
     {
       work: 'additional time of one REST call, compared with a bare `fetch`',
       ...atMost(0.35, over('ours'), ' ms'),
-      detail: `with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, the official SDK ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
+      detail: `sluice with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, the official SDK ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
     },
     {
       work: 'processor time of one REST call, compared with the official SDK',
       ...atMost(1.2, ratio(cpu.ours, cpu.official), ' times'),
-      detail: `with a \`fetch\` of your own ${times('ours, given fetch')} times, ky alone ${times('ky alone')} times, a bare \`fetch\` ${times('fetch')} times`,
+      detail: `sluice with a \`fetch\` of your own ${times('ours, given fetch')} times, ky alone ${times('ky alone')} times, a bare \`fetch\` ${times('fetch')} times`,
     },
   ]
 }

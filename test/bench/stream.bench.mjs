@@ -29,19 +29,19 @@ export default async function bench({ sisters }) {
   return [
     {
       work: 'reports a second over one connection, from frames to `report` events, if the handler reads `fullReport`; compared with bare ws and `JSON.parse`',
-      ...compareRates(1.4, plain.ours, plain['ws-json']),
+      ...compareRates(1.4, plain.ours, plain['ws-json'], 'bare ws'),
     },
     {
       work: 'reports a second over one connection, if the handler reads `fullReport`; compared with the official SDK',
-      ...compareRates(undefined, plain.ours, plain.official),
+      ...compareRates(undefined, plain.ours, plain.official, 'the official SDK'),
     },
     {
       work: 'reports a second over one connection, if the handler reads `decoded` and every field; compared with the official SDK',
-      ...compareRates(120, decoded.ours, decoded.official),
+      ...compareRates(120, decoded.ours, decoded.official, 'the official SDK'),
     },
     ...others.map(name => ({
       work: `reports a second over one connection, if the handler reads \`decoded\` and every field; compared with ${titleOf(name)}`,
-      ...compareRates(undefined, decoded.ours, decoded[name]),
+      ...compareRates(undefined, decoded.ours, decoded[name], titleOf(name)),
     })),
   ]
 }

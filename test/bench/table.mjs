@@ -68,13 +68,13 @@ export function printSides(title, sides) {
  * How many times the reports of theirs ours takes in a second of processor time: the client is busy all the time, so that is
  * its rate, but other work on the machine does not blur it. The rates by the clock are told beside it.
  */
-export function compareRates(goal, ours, theirs) {
+export function compareRates(goal, ours, theirs, library) {
   const rates = list => list.map(({ rate }) => rate)
   const costs = list => list.map(({ cpuPerReport }) => cpuPerReport)
   const byClock = ratio(rates(ours), rates(theirs)).median
   return {
     ...atLeast(goal, ratio(costs(theirs), costs(ours))),
-    detail: `${short(byClock)} times by the clock: sluice ${perSecond(spread(rates(ours)).median)}, the other library ${perSecond(spread(rates(theirs)).median)}`,
+    detail: `by the clock, sluice is ${short(byClock)} times as fast: sluice ${perSecond(spread(rates(ours)).median)}, ${library} ${perSecond(spread(rates(theirs)).median)}`,
   }
 }
 

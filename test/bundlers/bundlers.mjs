@@ -101,7 +101,7 @@ export const forms = {
     ...forNode(
       both(
         ...["target 'node'", "target 'node', outputModule"],
-        ", workerChunkLoading 'import' for ES modules",
+        ", workerChunkLoading 'import' if the bundle has ES modules",
       ),
       ...[known, known],
     ),

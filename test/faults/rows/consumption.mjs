@@ -74,7 +74,7 @@ export default [
   {
     row: '32d',
     fault:
-      "while the program takes 9 s for one report, 10 reports of one feed arrive, then 80 of another feed; options `overflow: 'drop-oldest'`, `queue: 64`",
+      "while the program takes 9 s for one report, 10 reports of one feed and then 80 of another feed arrive; options `overflow: 'drop-oldest'`, `queue: 64`",
     feeds: 2,
     connect: false,
     engine: { intervalMs: 0 },

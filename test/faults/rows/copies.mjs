@@ -79,7 +79,7 @@ export default [
   {
     row: '21d',
     fault:
-      'one of two origins is 400 reports behind the other; `continuity` does not look back so far',
+      'one of two origins is 400 reports behind the other; `continuity` looks back over fewer than 400 reports',
     ...behind(400, 2),
     // What the slow origin is about to send may be announced, where its first report is the first of all.
     bound: { doubled: 0, gaps: 2, falseGaps: undefined, pages: 16 },

@@ -100,7 +100,7 @@ export default [
     ...common,
     row: '44c',
     fault:
-      'in a rolling deploy, the new process starts with the cursors of the old process, which runs for 3 s more',
+      'in a rolling deploy, the new process starts with the cursors of the old process while the old process still runs for 3 s',
     bound: { errors: 1, isNamed: true },
     seconds: 12,
     short: true,

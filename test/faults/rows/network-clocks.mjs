@@ -60,7 +60,7 @@ export default [
   {
     row: '42a',
     fault:
-      '12 feeds have one to three reports dated 1 h, 6 min, 4 min or 10 s ahead; the stream omits reports among and around these',
+      '12 feeds have one to three reports dated 1 h, 6 min, 4 min or 10 s ahead; the stream omits reports beside these reports',
     feeds: runs.length,
     engine: { intervalMs: 0 },
     connect: false,
@@ -84,7 +84,7 @@ export default [
   {
     row: '42c',
     fault:
-      'the first report of one feed, and the first two reports of another, are dated 1 h ahead; the stream omits later reports',
+      'the first report of one feed, and the first two reports of a second feed, are dated 1 h ahead; the stream omits later reports',
     feeds: 2,
     engine: { intervalMs: 0 },
     connect: false,
@@ -127,7 +127,7 @@ export default [
   {
     row: '42f',
     fault:
-      'one or two reports of each feed, possibly the last, are dated 1 h ahead; then the process is killed and restarted',
+      'one or two reports of each feed, possibly its last reports, are dated 1 h ahead; then the process is killed and restarted',
     engine: { intervalMs: 0 },
     connect: false,
     // The reports that are ahead may come again: the cursors stand before them.

@@ -23,7 +23,8 @@ const afterTwoOnlyStored = next =>
 export default [
   {
     row: '41a',
-    fault: 'the stream omits two reports, and the range of the next report begins before these two',
+    fault:
+      'the stream omits two reports, and the range of the next report begins before the omitted reports',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -33,7 +34,7 @@ export default [
   {
     row: '41b',
     fault:
-      "after two omitted reports, another network takes over; its first report's range begins before these two, at the report's own time, or 300 s earlier",
+      "after two omitted reports, another network takes over; its first report's range begins before the omitted reports, at its `observationsTimestamp`, or 300 s before",
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pages: 9 },
@@ -70,7 +71,7 @@ export default [
   {
     row: '41d',
     fault:
-      'three feeds have a report every 1, 300 or 1000 s, with 300 s ranges (the maximum); the stream omits reports of the first two feeds',
+      'three feeds with 300 s ranges (the maximum) have reports at intervals of 1, 300 and 1000 s; the stream omits reports of the first two',
     engine: { intervalMs: 0 },
     connect: false,
     bound: { gaps: 0, pagesInTenSeconds: 1 },
@@ -92,7 +93,7 @@ export default [
   {
     row: '41e',
     fault:
-      "one feed has a report every 2 s, each range begins at the report's own time, and the stream omits every 5th report",
+      'one feed has a report every 2 s, the range of each report covers only its `observationsTimestamp`, and the stream omits every 5th report',
     feeds: 1,
     engine: { intervalMs: 0 },
     connect: false,

@@ -112,7 +112,7 @@ export default [
   {
     row: '12c',
     fault:
-      "the key may not read one of 8 feeds (401 as in row 12a); the service's list of feeds names only one other feed",
+      'the key may not read one of 8 feeds (401 as in row 12a); the service lists only one of the other 7 feeds',
     feeds: 8,
     connect: false,
     bound: { connect: 3000, attempts: 2, errors: [1, 1], isNamed: true, refusedAs: undefined },

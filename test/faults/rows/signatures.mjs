@@ -59,7 +59,7 @@ export default [
   {
     row: '38b',
     fault:
-      'one of two origins forges every report and sends it before the other origin; with `verify`',
+      'one of two origins sends a forgery of every report before the other origin sends the report; with `verify`',
     engine: { origins: 2 },
     config: { haMode: true },
     bound: { conflicts: 0, pages: 0, untyped: 0 },
@@ -129,7 +129,7 @@ export default [
   {
     row: '38f',
     fault:
-      'for 2 s, 400 reports a second arrive, with six signatures each, which is faster than noble can verify',
+      'for 2 s, 400 reports with six signatures each arrive every second, more than noble can verify',
     feeds: 10,
     engine: { intervalMs: 0, f: 5, nodes: 16 },
     bound: { behind: [1, 3], waiting: [20, 800], attempts: 0, pages: 0 },
