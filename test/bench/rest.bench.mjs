@@ -88,7 +88,7 @@ export default async function bench() {
     {
       work: 'additional time of one REST call, compared with a bare `fetch`',
       ...atMost(0.35, over('ours'), ' ms'),
-      detail: `sluice with a \`fetch\` of your own ${overs('ours, given fetch')}, ky alone ${overs('ky alone')}, the official SDK ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
+      detail: `sluice with your own \`fetch\` adds ${overs('ours, given fetch')}, ky alone adds ${overs('ky alone')}, the official SDK adds ${overs('official')}; the bare \`fetch\` takes ${short(spread(results.fetch).median)} ms`,
     },
     {
       work: 'processor time of one REST call, compared with the official SDK',

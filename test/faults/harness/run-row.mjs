@@ -76,5 +76,5 @@ async function takeLeave({ client, isOurs, measured, before }) {
 function sayOf(clients, complaint) {
   const dead = clients.filter(client => client.of('uncaught').length > 0)
   if (dead.length > 0) return dead.map(client => `the process dies: ${complaintOf(client)}`)
-  return complaint === undefined ? [] : [complaint]
+  return complaint === undefined ? [] : [`error "${complaint}"`]
 }
