@@ -55,6 +55,7 @@ export {
   writeNew,
   writeWhole,
 } from './platform/node/files.js'
+export { gunzip } from './platform/node/gunzip.js'
 export {
   describeProcess,
   type Lock,

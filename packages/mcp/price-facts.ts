@@ -1,5 +1,5 @@
-import { ExtendedMarketStatus, MarketStatus, Ripcord } from 'sluice/plugins/decoders'
 import { inMilliseconds } from 'sluice/internal'
+import { ExtendedMarketStatus, MarketStatus, Ripcord } from 'sluice/plugins/decoders'
 import { feedVersion, formatPrice, priceField } from 'sluice/report'
 import type { FoundFeed, VerifiedReport } from './service.js'
 import { ToolError } from './tool-error.js'
@@ -48,7 +48,7 @@ export interface PriceFacts {
  */
 export function priceFacts(
   { report, verification }: VerifiedReport,
-  { feedID, name, decimals }: FoundFeed,
+  { feedID, name, decimals, isAssumed }: FoundFeed,
   isPast = false,
 ): PriceFacts {
   const fields = report.decoded as unknown as Readonly<Record<string, unknown>>
@@ -82,7 +82,12 @@ export function priceFacts(
     signersCount: verification.signers.length,
     signersNeeded: verification.f + 1,
   }
-  return { ...facts, warnings: warningsOf(facts, main, observed, updated, isPast) }
+  const assumed = isAssumed
+    ? [
+        `nothing says the decimals of this feed: ${decimals} is an assumption of the operator, so the price may be wrong by a power of ten. Compare the integer.`,
+      ]
+    : []
+  return { ...facts, warnings: [...assumed, ...warningsOf(facts, main, observed, updated, isPast)] }
 }
 
 /** The names of the statuses in which the price moves as usual. */
@@ -99,7 +104,7 @@ function warningsOf(
   const idle = updated === undefined ? 0 : Math.floor((observed - updated) / 1000)
   return [
     !isPast && ageSeconds > OLD
-      ? `stale: the newest report is ${ageSeconds} s old. Do not call it the current price.`
+      ? `stale: the report is ${ageSeconds} s old. Do not call it the current price.`
       : '',
     !isPast && ageSeconds < -AHEAD
       ? `the report is dated ${-ageSeconds} s ahead of this machine’s clock: one of the two is wrong.`

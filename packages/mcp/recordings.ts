@@ -1,9 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { pipeline, Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
-import { codeOf, type ReportChain, ReportLinks } from 'sluice/internal'
+import { codeOf, gunzip, type ReportChain, ReportLinks } from 'sluice/internal'
 import { isFeedID, readHead } from 'sluice/report'
 import { shown, ToolError } from './tool-error.js'
 
@@ -21,7 +19,7 @@ export interface Recording {
   readonly chains: readonly ReportChain[]
   /** How many lines are no report. */
   readonly unreadable: number
-  /** Whether the file ends in the middle of its compressed data, as while it is written. */
+  /** Whether the compressed data end early, as while they are written, or are damaged. */
   readonly isCut: boolean
 }
 
@@ -83,7 +81,7 @@ async function listNames(folder: string): Promise<string> {
   const names = (await readdir(folder)).filter(each => /\.(nd)?jsonl?(\.gz)?$/.test(each)).sort()
   if (names.length === 0) return 'The directory has no recordings.'
   const listed = names.slice(-MAX_NAMED).map(each => shown(each))
-  return `The newest are ${listed.join(', ')}.`
+  return `The last by name are ${listed.join(', ')}.`
 }
 
 async function readLinks(
@@ -116,8 +114,7 @@ async function contentOf(file: FileHandle): Promise<AsyncIterable<Uint8Array>> {
     throw new ToolError('invalid-input', 'file is compressed by zstd: only gzip or none is read')
   const chunks = file.createReadStream({ start: 0, end: MAX_FILE, autoClose: false })
   if (!magic.startsWith('1f8b')) return chunks
-  // The reader of the stream gets the error.
-  return pipeline(Readable.from(chunks), createGunzip(), () => undefined)
+  return gunzip(chunks)
 }
 
 async function* linesOf(

@@ -15,6 +15,8 @@ export interface FoundFeed {
   readonly name: string | undefined
   /** Undefined if nothing says it. */
   readonly decimals: number | undefined
+  /** True if only the operator's setting for unknown feeds says the decimals. */
+  readonly isAssumed: boolean
 }
 
 /** A report whose signatures have been checked. Prices are told of such a report alone. */
@@ -160,6 +162,7 @@ export class Service {
       feedID,
       name: name === undefined ? undefined : shown(name),
       decimals: known?.decimals ?? this.settings.decimals,
+      isAssumed: known?.decimals === undefined && this.settings.decimals !== undefined,
     }
   }
 
@@ -200,6 +203,11 @@ export class Service {
       })
       const report = await first
       if (report === undefined && rejected !== undefined) throw rejected
+      if (report === undefined && stream.getMetrics().activeConnections === 0)
+        throw new ToolError(
+          'unavailable',
+          'the service has not opened a stream in time, so the state of the market is not known',
+        )
       const verdict = this.#guard.of(feedID)
       if (report !== undefined) await this.verified(report, signal)
       return { verdict, report }
@@ -216,12 +224,15 @@ export interface JudgedFeed {
   readonly report: Report<DecodedReport> | undefined
 }
 
-/** A name in lower case without punctuation, so that ETH/USD, eth-usd and ethusd are equal. */
+/**
+ * A name in lower case without separators, so that ETH/USD, eth-usd and ethusd are equal. Every
+ * other character counts: BTC/USD₮ is not BTC/USD.
+ */
 function bare(name: string): string {
   return name
     .slice(0, 200)
     .toLowerCase()
-    .replace(/[^a-z0-9]/g, '')
+    .replace(/[\s/_:.-]/g, '')
 }
 
 /** The name of a feed for a person. */

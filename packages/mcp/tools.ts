@@ -2,9 +2,9 @@ import type { NoReportError } from 'sluice'
 import type { CatalogueFeed } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
 import { inMilliseconds, type ReportChain } from 'sluice/internal'
-import { checkProof, createProof } from 'sluice/proof'
 import { decodeReport } from 'sluice/plugins/decoders'
 import { verifyReport } from 'sluice/plugins/verify'
+import { checkProof, createProof } from 'sluice/proof'
 import { feedResolution, isFeedID, priceField } from 'sluice/report'
 import { z } from 'zod'
 import { dateText, type PriceFacts, priceFacts } from './price-facts.js'
@@ -318,15 +318,19 @@ const findGaps = defineTool({
           ? feed.toLowerCase()
           : (await service.findFeed(feed, signal)).feedID
     const { chains, unreadable, isCut } = await readRecording(recordings, file, feedID, signal)
+    const problems = [
+      unreadable === 0 ? '' : ` ${unreadable} lines of the file are no report, and were left out.`,
+      isCut ? ' The compressed data end early or are damaged: what comes after is not known.' : '',
+    ].join('')
     if (chains.length === 0)
-      throw new ToolError('no-report', 'the file has no report of what was asked for')
+      throw new ToolError('no-report', `the file has no report of what was asked for.${problems}`)
     const gaps = chains.flatMap(chain => chain.missing)
     const missing = gaps.filter(({ kind }) => kind === 'missing').length
     const sum = (of: (chain: ReportChain) => number): number =>
       chains.reduce((total, chain) => total + of(chain), 0)
     const reports = sum(chain => chain.reports)
     return page(gaps, offset, limit, (shownGaps, nextOffset) => ({
-      text: `${reports} reports of ${chains.length} feeds: ${missing} gaps, and ${gaps.length - missing} possible ones.`,
+      text: `${reports} reports of ${chains.length} feeds: ${missing} gaps, and ${gaps.length - missing} possible ones.${problems}`,
       data: {
         ...{ reports, duplicates: sum(chain => chain.repeated), missing },
         possible: gaps.length - missing,
@@ -467,6 +471,8 @@ function priceText(facts: PriceFacts): string {
  * Unix times from this number on are milliseconds. In seconds, they would be after the year 5000.
  */
 const FIRST_MS = 100_000_000_000
+/** A smaller number may be a year or a date: as Unix time, it would be in 1973 or earlier. */
+const FIRST_UNIX = 100_000_000
 /** A date, with or without a time of day and a zone. */
 const DATE =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?))?(Z|[+-]\d{2}:\d{2})?$/
@@ -478,6 +484,7 @@ function readMoment(at: string | number): number {
     'at must be a date such as 2027-01-31T12:00:00Z, or Unix time in seconds or milliseconds',
   )
   let ms = typeof at === 'number' || /^\d+(\.\d{1,3})?$/.test(at) ? Number(at) : Number.NaN
+  if (ms < FIRST_UNIX) throw wrong
   if (!Number.isNaN(ms)) ms = ms < FIRST_MS ? Math.round(ms * 1000) : ms
   else {
     const [date, year, month, day, clock = '00:00', zone = 'Z'] = DATE.exec(String(at)) ?? []

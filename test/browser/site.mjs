@@ -146,6 +146,8 @@ try {
   await checkWithoutScripts(browser)
   const wrong = []
   const audited = positionals.length > 0 ? positionals : pages
+  const unknown = audited.filter(page => !pages.includes(page))
+  assert.deepEqual(unknown, [], 'the site has no such pages')
   for (const [index, page] of audited.entries()) {
     // Each page in one of four ways, and the first ones in all.
     const ways = ['light', 'dark'].flatMap(scheme => [1280, 390].map(width => [scheme, width]))

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { paths } from '../../site/sections.js'
 import { tablesOf } from '../support/tables.js'
 import { pageOf, pages, proseOf, readmes } from './pages.js'
+import { partsOf } from './words.mjs'
 
 const readme = pageOf('README.md').text
 
@@ -41,6 +42,22 @@ function sentencesOf(text: string): string[] {
     .flatMap(part => part.split(/(?<=[.:;]) /))
     .filter(sentence => sentence.length >= 70)
 }
+
+test('every picture has a text for those who do not see it', () => {
+  const silent = [...pages, ...readmes].filter(page => /!\[\s*\]\(/.test(proseOf(page)))
+  expect(silent.map(({ path }) => path)).toEqual([])
+})
+
+test.each(pages.map(({ path, text }) => [path, text]))(
+  'the sentences of %s are short',
+  (_, text) => {
+    const { sentences, cells } = partsOf(text)
+    const words = sentences.reduce((sum, each) => sum + each.words, 0)
+    expect(words / Math.max(1, sentences.length)).toBeLessThanOrEqual(25)
+    const long = [...sentences, ...cells].filter(each => each.words > 40)
+    expect(long.map(each => each.text)).toEqual([])
+  },
+)
 
 test('no sentence stands twice', () => {
   const places = new Map<string, string[]>()

@@ -1,6 +1,6 @@
 // The words of each page, the minutes it takes to read them, and how long its sentences and its table cells are.
 // npm run words [-- PAGE...]      --long names the sentences over 25 words and the cells over 25 words, with their lines
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -17,12 +17,12 @@ const countOf = text => text.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(wo
 /** What is read of Markdown: no code, no HTML, no addresses of links; inline code is a word. */
 const read = text =>
   text
-    .replace(/`[^`]*`/g, code => (/\s/.test(code) ? 'code' : code.replace(/[.?!`]/g, '')))
+    .replace(/`[^`]*`/g, code => (/\s/.test(code) ? 'Code' : code.replace(/[.?!`]/g, '')))
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/<[^>]*>/g, '')
     .replace(/\*\*/g, '')
 
-/** The sentences and the table cells of a page, each with its line. */
+/** The sentences and the table cells of a page, each with its line. What the page quotes is not its own. */
 export function partsOf(text) {
   const sentences = []
   const cells = []
@@ -46,12 +46,12 @@ export function partsOf(text) {
       for (const cell of line.trim().replaceAll('\\|', '/').split('|').slice(1, -1))
         if (countOf(read(cell)) > 0)
           cells.push({ line: index + 1, text: read(cell).trim(), words: countOf(read(cell)) })
-    } else if (/^\s*$|^#/.test(line)) {
+    } else if (/^\s*$|^#|^>/.test(line)) {
       end()
     } else {
       if (/^\s*([-*]|\d+\.) /.test(line)) end()
       if (paragraph === '') at = index + 1
-      paragraph += `${line.replace(/^\s*([-*]|\d+\.) |^\s*> ?/, '').trim()} `
+      paragraph += `${line.replace(/^\s*([-*]|\d+\.) /, '').trim()} `
     }
   }
   end()
@@ -74,6 +74,11 @@ function main() {
   ]
   console.log('page | words | minutes | words a sentence | sentences over 25 | cells over 25')
   console.log('--- | --- | --- | --- | --- | ---')
+  const unknown = positionals.filter(path => !existsSync(`${root}${path}`))
+  if (unknown.length > 0) {
+    console.error(`words: there is no ${unknown.join(', ')}`)
+    process.exit(2)
+  }
   for (const path of positionals.length > 0 ? positionals : all) {
     const { sentences, cells } = partsOf(readFileSync(`${root}${path}`, 'utf8'))
     const words = sum(sentences) + sum(cells)

@@ -1,7 +1,6 @@
-import { pipeline, Readable } from 'node:stream'
 import zlib from 'node:zlib'
 import { ValidationError } from 'sluice/core'
-import { codeOf } from 'sluice/internal'
+import { codeOf, gunzip } from 'sluice/internal'
 
 interface Frame {
   readonly buffer: Uint8Array
@@ -44,11 +43,6 @@ export async function* decompress(
     else if (/^Z_|^ZSTD_/.test(code)) onCut(`is damaged (${code})`)
     else throw thrown
   }
-}
-
-function gunzip(chunks: Chunks): Chunks {
-  // The reader of the returned stream gets the error, so the callback ignores it.
-  return pipeline(Readable.from(chunks), zlib.createGunzip(), () => undefined)
 }
 
 /**

@@ -34,6 +34,9 @@ beforeAll(async () => {
   const zipped = gzipSync(`${JSON.stringify({ fullReport })}\n`.repeat(3))
   writeFileSync(join(inside.path, 'zipped.ndjson.gz'), Buffer.concat([zipped, zipped]))
   writeFileSync(join(inside.path, 'cut.ndjson.gz'), zipped.subarray(0, zipped.length - 9))
+  writeFileSync(join(inside.path, 'tail.ndjson.gz'), Buffer.concat([zipped, Buffer.from('tail')]))
+  const mixed = gzipSync(`${JSON.stringify({ fullReport })}\njunk\n`)
+  writeFileSync(join(inside.path, 'mixed.ndjson.gz'), mixed)
   writeFileSync(join(inside.path, 'junk.ndjson'), 'junk\n{"fullReport":1}\n'.repeat(1000))
   writeFileSync(join(inside.path, 'long.ndjson'), 'x'.repeat(100_000))
   writeFileSync(join(inside.path, 'bomb.gz'), gzipSync(Buffer.alloc(200_000_000)))
@@ -76,6 +79,11 @@ describe('recordings', () => {
     expect(data).toMatchObject({ reports: 1, duplicates: 5, isCut: false })
     const cut = await session.call('find_gaps', { file: 'cut.ndjson.gz' })
     expect(cut.data).toMatchObject({ reports: 1, isCut: true })
+    const tail = await session.call('find_gaps', { file: 'tail.ndjson.gz' })
+    expect(tail).toMatchObject({ failure: 'no-report' })
+    expect(tail.text).toContain('end early or are damaged')
+    const mixed = await session.call('find_gaps', { file: 'mixed.ndjson.gz' })
+    expect(mixed.text).toContain('1 lines of the file are no report')
   })
 
   test.each([
@@ -97,7 +105,7 @@ describe('recordings', () => {
     ['large.ndjson', 'at most 67108864 bytes'],
     ['long.ndjson', 'at most 65536 characters'],
     ['bomb.gz', 'at most 65536 characters'],
-    ['junk.ndjson', 'no report'],
+    ['junk.ndjson', '2000 lines of the file are no report'],
     ['none.ndjson', 'whole.ndjson'],
   ])('%j is refused', async (file, rule) => {
     const { isError, text } = await session.call('find_gaps', { file })

@@ -1,3 +1,4 @@
+import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
@@ -52,6 +53,10 @@ describe('prices that are signed', () => {
     },
   )
 
+  test.each(['ETH/USD₮', 'ЕTH/USD', 'ETH/USD+', 'ETH/€USD'])('%s is another feed', async feed => {
+    expect(await session.call('get_price', { feed })).toMatchObject({ failure: 'unknown-feed' })
+  })
+
   test('a price below zero', async () => {
     engine.publish(oil, { midPrice: -37_630_000_000_000_000_000n })
     const { data } = await session.call('get_price', { feed: oil })
@@ -73,7 +78,12 @@ describe('prices that are signed', () => {
     const other = await startSession(envOf(engine, { SLUICE_DECIMALS: '18' }))
     closers.push(() => other.close())
     engine.publish(eurUsd, { price: 1_137_900_000_000_000_000n })
-    expect((await other.call('get_price', { feed: eurUsd })).data.price).toBe('1.1379')
+    const { data } = await other.call('get_price', { feed: eurUsd })
+    expect(data.price).toBe('1.1379')
+    // The setting is of no one feed, so the price may be wrong.
+    expect(data.warnings).toContainEqual(expect.stringContaining('18 is an assumption'))
+    const known = await other.call('get_price', { feed: ethUsd })
+    expect(known.data.warnings).toEqual([])
   })
 
   test('a ripcord that is pulled', async () => {
@@ -154,7 +164,7 @@ describe('prices that are signed', () => {
     closers.push(end)
     const { data, text } = await other.call('get_price', { feed: ethUsd })
     expect(data.ageSeconds).toBeGreaterThan(3500)
-    expect(data.warnings).toContainEqual(expect.stringMatching(/^stale: the newest report is 36/))
+    expect(data.warnings).toContainEqual(expect.stringMatching(/^stale: the report is 36/))
     expect(text).toContain('Warning: stale')
   })
 
@@ -200,6 +210,19 @@ test('a feed that is silent may not be traded', async () => {
   closers.push(close)
   const { data } = await session.call('get_market_state', { feed: ethUsd })
   expect(data).toMatchObject({ tradable: false, reason: 'no-report', observedAt: null })
+})
+
+test('a stream service that hangs leaves the state unknown', async () => {
+  const { engine, close } = await startBoth({ feeds: [ethUsd] })
+  closers.push(close)
+  const silent = createServer(() => undefined)
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  closers.push(() => silent.close())
+  const { port } = silent.address() as { port: number }
+  const other = await startSession(envOf(engine, { WS_URL: `ws://127.0.0.1:${port}` }))
+  closers.push(() => other.close())
+  const answer = await other.call('get_market_state', { feed: ethUsd })
+  expect(answer).toMatchObject({ isError: true, failure: 'unavailable' })
 })
 
 test('feeds are found, page by page', async () => {

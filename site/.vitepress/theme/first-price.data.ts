@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createMarkdownRenderer, type SiteConfig } from 'vitepress'
 
 declare const data: string
+
 export { data }
 
 export default {
