@@ -34,14 +34,10 @@ test('every package has a row in the README, and a README of one screen', () => 
 })
 
 /** The sentences of a page that are long enough to say something, without tables: two plugins may have an option alike. */
-function sentencesOf(text: string): string[] {
-  return text
-    .split(/\n\s*\n|\n(?=[|-] )/)
-    .map(part => part.replace(/\s+/g, ' ').trim())
-    .filter(part => !part.startsWith('|'))
-    .flatMap(part => part.split(/(?<=[.:;]) /))
+const sentencesOf = (text: string): string[] =>
+  partsOf(text)
+    .sentences.map(sentence => sentence.text)
     .filter(sentence => sentence.length >= 70)
-}
 
 test('every picture has a text for those who do not see it', () => {
   const silent = [...pages, ...readmes].filter(page => /!\[\s*\]\(/.test(proseOf(page)))
@@ -62,7 +58,7 @@ test.each(pages.map(({ path, text }) => [path, text]))(
 test('no sentence stands twice', () => {
   const places = new Map<string, string[]>()
   for (const page of pages)
-    for (const sentence of sentencesOf(proseOf(page)))
+    for (const sentence of sentencesOf(page.text))
       places.set(sentence, [...(places.get(sentence) ?? []), page.path])
   expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([])
   expect(places.size).toBeGreaterThan(300)

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { anchorOf } from '../../site/anchors.js'
 import { packages, root } from '../support/sources.js'
 import { type Row, tablesOf } from '../support/tables.js'
+import { pagePaths } from './words.mjs'
 
 /** A document for users. */
 export interface Page {
@@ -22,14 +23,8 @@ export interface Block {
 
 const read = (path: string): Page => ({ path, text: readFileSync(join(root, path), 'utf8') })
 
-/** The README, and every page in the folders of `docs/`. The reference of all exports is generated. */
-export const pages: readonly Page[] = [
-  'README.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.md') && !/^(index\.md|reference\/api\/)/.test(name))
-    .map(name => `docs/${name.replaceAll('\\', '/')}`)
-    .sort(),
-].map(read)
+/** The README, and every page of `docs/` that somebody has written. */
+export const pages: readonly Page[] = pagePaths.map(read)
 
 /** The README of each package. */
 export const readmes: readonly Page[] = packages.map(folder => read(`${folder}/README.md`))

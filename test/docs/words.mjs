@@ -12,6 +12,15 @@ const LIMIT = 25
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
+/** The README, and every page in the folders of `docs/`. The reference of all exports is generated. */
+export const pagePaths = [
+  'README.md',
+  ...readdirSync(`${root}docs`, { recursive: true })
+    .filter(name => name.endsWith('.md') && !/^(index\.md|reference[\\/]api[\\/])/.test(name))
+    .map(name => `docs/${name.replaceAll('\\', '/')}`)
+    .sort(),
+]
+
 const countOf = text => text.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length
 
 /** What is read of Markdown: no code, no HTML, no addresses of links; inline code is a word. */
@@ -65,21 +74,14 @@ function main() {
     allowPositionals: true,
     options: { long: { type: 'boolean' } },
   })
-  const all = [
-    'README.md',
-    ...readdirSync(`${root}docs`, { recursive: true })
-      .filter(name => name.endsWith('.md') && !name.startsWith('reference/api/'))
-      .map(name => `docs/${name}`)
-      .sort(),
-  ]
-  console.log('page | words | minutes | words a sentence | sentences over 25 | cells over 25')
-  console.log('--- | --- | --- | --- | --- | ---')
   const unknown = positionals.filter(path => !existsSync(`${root}${path}`))
   if (unknown.length > 0) {
     console.error(`words: there is no ${unknown.join(', ')}`)
     process.exit(2)
   }
-  for (const path of positionals.length > 0 ? positionals : all) {
+  console.log('page | words | minutes | words a sentence | sentences over 25 | cells over 25')
+  console.log('--- | --- | --- | --- | --- | ---')
+  for (const path of positionals.length > 0 ? positionals : pagePaths) {
     const { sentences, cells } = partsOf(readFileSync(`${root}${path}`, 'utf8'))
     const words = sum(sentences) + sum(cells)
     const long = sentences.filter(each => each.words > LIMIT)
