@@ -82,23 +82,26 @@ export function priceFacts(
     signersCount: verification.signers.length,
     signersNeeded: verification.f + 1,
   }
-  const assumed = isAssumed
-    ? [
-        `nothing says the decimals of this feed: ${decimals} is an assumption of the operator, so the price may be wrong by a power of ten. Compare the integer.`,
-      ]
-    : []
-  return { ...facts, warnings: [...assumed, ...warningsOf(facts, main, observed, updated, isPast)] }
+  return { ...facts, warnings: warningsOf(facts, { main, observed, updated, isPast, isAssumed }) }
 }
 
 /** The names of the statuses in which the price moves as usual. */
 const open: readonly string[] = ['OPEN', 'REGULAR']
 
+/** What is known of a report besides its facts. */
+interface Circumstances {
+  /** The field with the single price. */
+  readonly main: string | undefined
+  readonly observed: number
+  readonly updated: number | undefined
+  readonly isPast: boolean
+  /** The decimals are an assumption. */
+  readonly isAssumed: boolean
+}
+
 function warningsOf(
   facts: Omit<PriceFacts, 'warnings'>,
-  main: string | undefined,
-  observed: number,
-  updated: number | undefined,
-  isPast: boolean,
+  { main, observed, updated, isPast, isAssumed }: Circumstances,
 ): string[] {
   const { ageSeconds, decimals, marketStatus, expiresAt } = facts
   const idle = updated === undefined ? 0 : Math.floor((observed - updated) / 1000)
@@ -116,6 +119,9 @@ function warningsOf(
       : '',
     decimals === null
       ? 'the decimals of this feed are not known, so there are integers alone. Do not scale them. The operator can set SLUICE_DECIMALS.'
+      : '',
+    isAssumed
+      ? `nothing says the decimals of this feed: ${decimals} is an assumption of the operator, so the price may be wrong by a power of ten. Compare the integer.`
       : '',
     main === undefined ? 'the reports of this feed have no single price: see bid and ask.' : '',
     feedVersion(facts.feedID) === SEVERAL_PRICES
