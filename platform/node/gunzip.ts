@@ -16,9 +16,14 @@ export async function* gunzip(chunks: AsyncIterable<Uint8Array>): AsyncGenerator
   decoder.on('error', error => {
     failure = error
   })
-  const closed = new Promise<void>(resolve => decoder.once('close', resolve))
-  const done = (work: (after: () => void) => void): Promise<void> =>
-    Promise.race([new Promise<void>(work), closed])
+  // After a failure, zlib closes and does not call back.
+  let onClose = (): void => undefined
+  decoder.once('close', () => onClose())
+  const done = (begin: (after: () => void) => void): Promise<void> =>
+    new Promise(resolve => {
+      onClose = resolve
+      begin(resolve)
+    })
   try {
     for await (const chunk of chunks) {
       for (let at = 0; at < chunk.byteLength; at += PIECE) {
@@ -27,8 +32,7 @@ export async function* gunzip(chunks: AsyncIterable<Uint8Array>): AsyncGenerator
         if (failure !== undefined) throw failure
       }
     }
-    await done(after => decoder.end(after))
-    await closed
+    await done(() => decoder.end())
     yield* ready.splice(0)
     if (failure !== undefined) throw failure
   } finally {
