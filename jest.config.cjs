@@ -1,13 +1,13 @@
 const isLong = process.env.TEST_LONG === '1'
 const hasNats = process.env.TEST_NATS === '1'
 const hasServers = process.env.TEST_SINKS === '1'
-/** The documented way alone: the doors of the fast lane are closed. */
-const closedDoors =
-  process.env.FAST_LANE === 'closed'
+/** The standard path only: the fast path is left out. */
+const withoutFastPath =
+  process.env.FAST_PATH === 'off'
     ? {
         '^(?:\\.{1,2}/)+(?:client/)?fast/index\\.js$':
-          '<rootDir>/test/support/fast-lane/no-lane.ts',
-        '^\\./simd\\.js$': '<rootDir>/test/support/fast-lane/no-simd.ts',
+          '<rootDir>/test/support/fast-path/no-fast-path.ts',
+        '^\\./simd\\.js$': '<rootDir>/test/support/fast-path/no-simd.ts',
       }
     : {}
 
@@ -21,7 +21,7 @@ const common = {
   transformIgnorePatterns: ['/node_modules/(?!@bitauth/|@platformatic/|ky/|hyparquet|jose/)'],
   // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
-    ...closedDoors,
+    ...withoutFastPath,
     '^(@?sluice.*/package\\.json)$': '$1',
     '^sluice$': '<rootDir>/index.ts',
     '^sluice/stores$': '<rootDir>/client/stores/index.ts',

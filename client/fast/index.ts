@@ -1,4 +1,4 @@
-// Selects the fast lane. `FAST_LANE=closed` makes tests run without it. Without the fast lane, ws
+// Selects the fast path. `FAST_PATH=off` makes tests run without it. Without the fast path, ws
 // reads the frames, and `parseFrame` and `toReport` read the messages. The reports are the same,
 // but take longer. docs/records/performance.md lists the cost and the gain of each part.
 //
@@ -11,7 +11,7 @@ import type { OriginTraffic } from '../stream/stream-api.js'
 import { DuplicateCache, type Place } from './duplicates.js'
 import { createMessageReader } from './message.js'
 
-/** The members of a connection that the fast lane uses. */
+/** The members of a connection that the fast path uses. */
 export interface MessageSource {
   readonly origin: string
   readonly traffic: OriginTraffic
@@ -24,15 +24,15 @@ export interface MessageSource {
  */
 export type FastReader = (data: Uint8Array, source: MessageSource) => Report | undefined
 
-/** The fast lane of all streams. */
-export interface FastLane {
+/** The fast path of all streams. */
+export interface FastPath {
   /** True if messages are read from the socket before ws reads the frames. */
   readonly readsSockets: boolean
   createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader
 }
 
-/** Undefined if a test has closed the fast lane. */
-export const fastLane: FastLane | undefined = { readsSockets: true, createReader }
+/** Undefined if a test has switched the fast path off. */
+export const fastPath: FastPath | undefined = { readsSockets: true, createReader }
 
 function createReader(feeds: ReadonlyMap<string, FeedState>, table: DecoderTable): FastReader {
   const readMessage = createMessageReader(feeds, table)

@@ -6,7 +6,7 @@ import { type DecoderTable, EnvelopeError, type Report, toReport } from '../../r
 import { WebSocketError } from '../contract/errors.js'
 import type { Sink } from '../contract/plugin.js'
 import type { ConnectionFacts } from '../contract/status.js'
-import { type FastReader, fastLane, type MessageSource } from '../fast/index.js'
+import { type FastReader, fastPath, type MessageSource } from '../fast/index.js'
 import type { Present } from '../present.js'
 import type { FeedState } from './feeds.js'
 import type { StreamCounters } from './stream-api.js'
@@ -65,7 +65,7 @@ export class Intake {
 
   constructor(parts: IntakeParts, isFast = true) {
     this.#parts = parts
-    this.#readFast = isFast ? fastLane?.createReader(parts.feeds, parts.table) : undefined
+    this.#readFast = isFast ? fastPath?.createReader(parts.feeds, parts.table) : undefined
   }
 
   /**

@@ -5,7 +5,7 @@ import {
   type SocketEvents,
   type Upgrade,
 } from '../../platform/socket.js'
-import { fastLane } from '../fast/index.js'
+import { fastPath } from '../fast/index.js'
 import { MAX_REFUSAL_BYTES, REFUSAL_TIMEOUT } from './http.js'
 
 export type {
@@ -27,7 +27,7 @@ export function connectSocket(
 ): Promise<Socket> {
   return openWebSocket(upgrade, events, {
     refusal: { bytes: MAX_REFUSAL_BYTES, ms: REFUSAL_TIMEOUT },
-    isFast: fastLane?.readsSockets === true,
+    isFast: fastPath?.readsSockets === true,
     openSocket,
   })
 }

@@ -1,4 +1,4 @@
-// What each part of the fast lane buys: µs of processor time for one report, with the part and without it, in turns.
+// What each part of the fast path buys: µs of processor time for one report, with the part and without it, in turns.
 import { once } from 'node:events'
 import { WebSocketServer } from 'ws'
 import { createLap, feedIDs } from './frames.mjs'
@@ -15,7 +15,7 @@ const {
   createDecoderTable,
   createPlainDecoder,
   createSIMDDecoder,
-  fastLane,
+  fastPath,
   openWebSocket,
   parseFrame,
   toReport,
@@ -112,7 +112,7 @@ export default async function bench() {
     for (let index = 0; index < frames; index++) decode(2, fullReport.length - 2)
   }
 
-  const readTwice = fastLane.createReader(feeds, table)
+  const readTwice = fastPath.createReader(feeds, table)
   const first = () => {
     for (const message of messages) readTwice(message, sources[0])
   }

@@ -6,7 +6,7 @@ const OWN_SHARE = 2
 /**
  * Lets a bounded number of queries run at once. Of the holders that wait, the one that has read
  * least is next. So a holder with a thousand queries delays another holder by none of them. Busy
- * holders share one slow lane: one query at a time, and together no more messages per second than
+ * holders share one slow queue: one query at a time, and together no more messages per second than
  * the budget says.
  */
 export class Turns {
@@ -17,9 +17,9 @@ export class Turns {
   /** How many queries run, by the names of their holders. */
   readonly #running = new Map<string, number>()
   #total = 0
-  /** Whether a query of the slow lane runs. */
+  /** Whether a query of the slow queue runs. */
   #isSlowBusy = false
-  /** When the next query of the slow lane may start, as `performance.now()`. */
+  /** When the next query of the slow queue may start, as `performance.now()`. */
   #slowFrom = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -44,7 +44,7 @@ export class Turns {
     }
   }
 
-  /** Resolves when a query may start, with whether it is one of the slow lane. */
+  /** Resolves when a query may start, with whether it is one of the slow queue. */
   #enter(name: string): boolean | Promise<boolean> {
     if (this.#hasRoom(name)) return this.#start(name)
     return new Promise<boolean>(resolve => {
@@ -107,7 +107,7 @@ export class Turns {
     return this.#budget.leftOf(name) > this.#budget.leftOf(other)
   }
 
-  /** If queries wait for the slow lane, looks again when it is free. */
+  /** If queries wait for the slow queue, looks again when it is free. */
   #wakeForSlow(): void {
     const wait = this.#slowFrom - performance.now()
     if (this.#waiting.size === 0 || this.#timer !== undefined || wait <= 0) return

@@ -50,7 +50,7 @@ function readAll(messages: readonly string[], isFast: boolean) {
   return { reports, errors, counters, traffic, feeds: [...subscribed.states.values()] }
 }
 
-test('an intake without the fast lane makes the same of all messages', () => {
+test('an intake without the fast path makes the same of all messages', () => {
   const messages = publishedReports.flatMap(({ feedID, fullReport }) => [
     JSON.stringify({ report: { feedID, fullReport } }),
     JSON.stringify({ report: { fullReport, feedID } }, null, 1),

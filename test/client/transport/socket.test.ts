@@ -7,7 +7,7 @@ import tls from 'node:tls'
 import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority } from '@sluice/engine'
 import { WebSocketServer } from 'ws'
-import { fastLane } from '../../../client/fast/index.js'
+import { fastPath } from '../../../client/fast/index.js'
 import { connectSocket, type Socket, type Upgrade } from '../../../client/transport/socket.js'
 import { closeAfterEach } from '../../support/closing.js'
 import { pause, until } from '../../support/waiting.js'
@@ -187,8 +187,8 @@ describe('what a server writes', () => {
     const { events, chunks } = connect(port)
     await until(() => events.includes(CLOSED))
     expect(events).toHaveLength(62)
-    // The fast lane has one buffer for chunks, and one for frames that were cut; ws has many.
-    if (fastLane === undefined) return
+    // The fast path has one buffer for chunks, and one for frames that were cut; ws has many.
+    if (fastPath === undefined) return
     expect([...chunks].map(({ byteLength }) => byteLength).sort()).toEqual([4096, READ_BYTES])
   })
 

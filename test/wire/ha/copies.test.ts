@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { fastLane } from '../../../client/fast/index.js'
+import { fastPath } from '../../../client/fast/index.js'
 import { type Connect, connectSocket } from '../../../client/transport/socket.js'
 import { pause, until } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
@@ -92,7 +92,7 @@ describe('copies', () => {
 })
 
 // Without the cache of duplicates nothing says which connection is ahead.
-const testFast = fastLane === undefined ? test.skip : test
+const testFast = fastPath === undefined ? test.skip : test
 testFast(
   'a connection that is far ahead of the others lets them have their turn',
   async () => {

@@ -11,6 +11,7 @@ import {
 } from '../../../index.js'
 import { prometheus } from '../../../plugins/prometheus.js'
 import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
+import { inForm } from '../../support/long.js'
 import {
   feedID,
   makeNetwork,
@@ -18,7 +19,6 @@ import {
   type Service,
   startService,
 } from '../../support/service/service.js'
-import { inForm } from '../../support/long.js'
 import { pause, until } from '../../support/waiting.js'
 
 /** As many signers as the networks of the service have: a report has six signatures. */

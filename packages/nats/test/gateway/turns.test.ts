@@ -44,7 +44,7 @@ describe('holders that have read much', () => {
   const read = (turns: Turns, name: string, count: number) =>
     turns.take(name, async () => Array.from({ length: count }))
 
-  test('share a slow lane, and delay no other', async () => {
+  test('share a slow queue, and delay no other', async () => {
     const turns = new Turns(4, new ReadBudget(1000))
     for (const name of ['one', 'two']) await read(turns, name, 400)
     const began = performance.now()

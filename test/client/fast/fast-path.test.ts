@@ -29,7 +29,7 @@ function readerFor(...feedIDs: string[]): ReturnType<typeof createMessageReader>
   return createMessageReader(feeds.states, table)
 }
 
-/** What the plain path makes of a message, or why it rejects it. */
+/** What the standard path makes of a message, or why it rejects it. */
 function readPlainly(data: Uint8Array): Report | Error {
   try {
     return toReport(parseFrame(data), 'one', table, 'live')
@@ -69,7 +69,7 @@ const written: fc.Arbitrary<Written> = fc
       }))
   })
 
-test('an ordinary message is read by the fast lane, and as the plain path reads it', () => {
+test('an ordinary message is read by the fast path, and as the standard path reads it', () => {
   const property = ({ report, json }: Written): void => {
     const data = encode(JSON.stringify({ report: json }))
     const found = readerFor(report.feedID.toLowerCase())(data, 'one')
@@ -151,7 +151,7 @@ function edit(data: Uint8Array, list: readonly (readonly [string, number, number
   return Uint8Array.from(bytes)
 }
 
-test('whatever a message looks like, the fast lane sees what the plain path reads, or nothing', () => {
+test('whatever a message looks like, the fast path sees what the standard path reads, or nothing', () => {
   const tally = { same: 0, nothing: 0 }
   const property = ({ report, json }: Written, style: number, list: [string, number, number][]) => {
     const write = styles[style] ?? ((each: Written['json']) => JSON.stringify({ report: each }))
@@ -219,14 +219,17 @@ test('a report that is signed for another feed is not seen, though that is subsc
   expect(readerFor(first.feedID, second.feedID)(encode(messageOf(other)), 'one')).toBeUndefined()
 })
 
-test.each(['feedID', 'fullReport'])('a message with two of %s is left to the plain path', key => {
-  const text = messageOf(first)
-  const value = JSON.stringify({ [key]: first[key as 'feedID'] }).slice(1, -1)
-  for (const twice of [value, value.replace(/.{3}"$/, '\\q"')]) {
-    const data = encode(text.replace('{"report":{', `{"report":{${twice},`))
-    expect(readerFor(first.feedID)(data, 'one')).toBeUndefined()
-  }
-})
+test.each(['feedID', 'fullReport'])(
+  'a message with two of %s is left to the standard path',
+  key => {
+    const text = messageOf(first)
+    const value = JSON.stringify({ [key]: first[key as 'feedID'] }).slice(1, -1)
+    for (const twice of [value, value.replace(/.{3}"$/, '\\q"')]) {
+      const data = encode(text.replace('{"report":{', `{"report":{${twice},`))
+      expect(readerFor(first.feedID)(data, 'one')).toBeUndefined()
+    }
+  },
+)
 
 test('reports are decoded from their own bytes, whichever was read last', () => {
   const read = readerFor(first.feedID, second.feedID)
