@@ -27,7 +27,7 @@ function sidebarOf({ title, folder, pages, isClosed = false }: Section): Default
 /** A component of the default theme, the text that is wrong there, and the right one. */
 type Correction = readonly [file: string, wrong: RegExp, right: string]
 
-/** What assistive technology is told of the default theme's parts. */
+/** Corrections of what the default theme tells assistive technology. */
 const corrections: readonly Correction[] = [
   // The heading of a section that opens and closes is a button: it says whether it is open, and has no second button inside.
   [
@@ -92,7 +92,7 @@ export default defineConfig({
       // An indented block is a block of code, too.
       const { fence } = md.renderer.rules
       if (fence !== undefined) md.renderer.rules.code_block = fence
-      // The corner of a table of two dimensions heads nothing.
+      // The empty cell in the corner of a table is not a heading.
       md.core.ruler.push('empty-headings', ({ tokens }) => {
         for (const [index, token] of tokens.entries())
           if (token.tag === 'th' && tokens[index + (token.nesting > 0 ? 1 : -1)]?.content === '')
