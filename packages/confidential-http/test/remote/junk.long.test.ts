@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { whenEnded } from '@sluice/test-support/processes.js'
 import { pause } from '@sluice/test-support/waiting.js'
 import { formatKey } from 'sluice/internal'
 import { ConfidentialHTTPClient, type Runtime } from '../../index.js'
@@ -51,18 +52,21 @@ async function withJunk<Value>(
     env: { PATH: process.env.PATH, JUNK: JSON.stringify(given) },
     execArgv: [],
   })
-  await once(child, 'message')
-  const begun = performance.now()
-  child.send('start')
-  await pause(300)
-  const value = await work()
-  const answer = once(child, 'message')
-  child.send('count')
-  const [junk]: Junk[] = await answer
-  if (junk === undefined) throw new Error('the stranger does not say what it did')
-  child.kill()
-  await once(child, 'exit')
-  return { value, junk, seconds: (performance.now() - begun) / 1000 }
+  try {
+    await once(child, 'message')
+    const begun = performance.now()
+    child.send('start')
+    await pause(300)
+    const value = await work()
+    const answer = once(child, 'message')
+    child.send('count')
+    const [junk]: Junk[] = await answer
+    if (junk === undefined) throw new Error('the stranger does not say what it did')
+    return { value, junk, seconds: (performance.now() - begun) / 1000 }
+  } finally {
+    child.kill()
+    await whenEnded(child)
+  }
 }
 
 const median = (times: readonly number[]): number =>

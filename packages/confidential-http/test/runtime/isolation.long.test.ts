@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import {
   closeSync,
   mkdtempSync,
@@ -13,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { whenEnded } from '@sluice/test-support/processes.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { inputOf } from '../support/sending.js'
 import { faultyStack, startWorld, type World } from '../support/world.js'
@@ -117,7 +117,7 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
   }, 60_000)
   afterAll(async () => {
     if (caller.connected) caller.send('go')
-    if (caller.exitCode === null) await once(caller, 'exit')
+    await whenEnded(caller)
     rmSync(folder, { recursive: true })
   })
 

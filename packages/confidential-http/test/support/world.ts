@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { whenEnded } from '@sluice/test-support/processes.js'
 
 /** A request as the external server got it. */
 export interface Hit {
@@ -80,10 +81,9 @@ export async function startWorld(
     startAnother: () => ask<string>('startAnother'),
     lines: () => ask<readonly string[]>('lines'),
     async close() {
-      const ended = once(child, 'exit')
       child.kill('SIGCONT')
       if (child.connected) child.disconnect()
-      if (child.exitCode === null && child.signalCode === null) await ended
+      await whenEnded(child)
     },
   }
 }
