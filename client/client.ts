@@ -2,6 +2,7 @@ import { asyncDispose } from '../core/async.js'
 import { type Clock, held, platformTiming, timingOf } from '../core/clock.js'
 import { composeCall } from '../core/compose.js'
 import { DataStreamsError, pluginError, ValidationError } from '../core/errors.js'
+import { lazy } from '../core/lazy.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'
 import { createLog } from '../core/log.js'
 import {
@@ -27,7 +28,6 @@ import type { PluginClient } from './contract/scope.js'
 import { describeCall } from './describe-call.js'
 import type { EgressOptions, TLSOptions } from './egress/options.js'
 import { createTransport } from './egress/transport.js'
-import { loaded } from './loaded.js'
 import { createTotals } from './metrics.js'
 import { describeClock, GivenPresent, Present } from './present.js'
 import { type HistoryOptions, iterateHistory, ReportsBetween } from './request/history.js'
@@ -255,7 +255,7 @@ export function createClient<const Given extends Plugins>(
     reports: (feedID, historyOptions) =>
       iterateHistory(requests.getReportsPage, feedID, historyOptions),
     async getReportAt(feedID, at, momentOptions) {
-      const { getReportAt } = loaded(await import('./request/report-at.js'))
+      const { getReportAt } = await loadReportAt()
       return getReportAt(requests, { now: present.now, timing }, life, feedID, at, momentOptions)
     },
     getReportsBetween: (feedID, from, to, betweenOptions) =>
@@ -287,13 +287,9 @@ function createTimeRequest(
   }
 }
 
+const loadReportAt = lazy(() => import('./request/report-at.js'))
 /** The code for requests. A process loads this code with its first request. */
-let requestsModule: typeof import('./request/requests.js') | undefined
-
-async function loadRequests(): Promise<typeof import('./request/requests.js')> {
-  requestsModule ??= loaded(await import('./request/requests.js'))
-  return requestsModule
-}
+const loadRequests = lazy(() => import('./request/requests.js'))
 
 const requestMethods = [
   'listFeeds',
@@ -318,7 +314,7 @@ function requestsOf<Data>(
   let made: Requests<Data> | undefined
   const methods = requestMethods.map(name => {
     async function request(...given: readonly never[]): Promise<unknown> {
-      const { Requests } = requestsModule ?? (await loadRequests())
+      const { Requests } = await loadRequests()
       made ??= new Requests(context, parent)
       const method: (...given: never[]) => unknown = made[name]
       return method.apply(made, [...given])

@@ -1,9 +1,9 @@
 import { asyncDispose, createDeferred } from '../../core/async.js'
 import { asError, DataStreamsError, ValidationError } from '../../core/errors.js'
+import { lazy } from '../../core/lazy.js'
 import { checkOptions, type NoOptions } from '../../core/options.js'
 import { parseFeedIDs } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
-import { loaded } from '../loaded.js'
 import { createCounters } from '../metrics.js'
 import { type StreamEmitter, StreamHandlers } from './events.js'
 import { Feeds } from './feeds.js'
@@ -50,6 +50,8 @@ export function createStream<Data>(parts: StreamParts<Data>): Stream<Data> {
   }
   return Object.defineProperty(own.handlers.addMethods(stream), brand, { value: true })
 }
+
+const loadRunningStream = lazy(() => import('./running-stream.js'))
 
 const brand = Symbol.for('sluice.stream')
 
@@ -233,7 +235,7 @@ class ReportStream<Data> implements IdleParts<Data> {
 
   async #load(): Promise<void> {
     try {
-      const { RunningStream } = loaded(await import('./running-stream.js'))
+      const { RunningStream } = await loadRunningStream()
       if (this.life.isOver) return
       this.#running = new RunningStream<Data>(this.#parts, this)
       this.#loaded.resolve(this.#running)

@@ -1,4 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
+import { lazy } from '../../core/lazy.js'
 import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../contract/errors.js'
 
@@ -24,7 +25,7 @@ export interface HttpAnswer {
 /** Sends one request and reads its answer, whatever the status. */
 export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
 
-let ky: typeof import('ky').default | undefined
+const loadKy = lazy(() => import('ky'))
 
 /**
  * Sends requests through the given fetch, or by default through ky. Redirects are not followed,
@@ -63,9 +64,7 @@ const plain = { retry: 0, timeout: false, throwHttpErrors: false } as const
 async function fetchThroughKy(...[url, init]: Parameters<Fetch>): Promise<Response> {
   if (globalThis.Request === undefined || globalThis.fetch === undefined)
     return (await platformFetch())(url, init)
-  // The module is stored, not its promise. On edge platforms a promise belongs to the request that
-  // created it.
-  ky ??= (await import('ky')).default
+  const { default: ky } = await loadKy()
   return ky(url, { ...init, ...plain })
 }
 

@@ -1,4 +1,5 @@
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
+import { lazy } from '../../core/lazy.js'
 import { MAX_TIMER, number, readOptions, type Schema, withDefault } from '../../core/options.js'
 
 export { parseOrigins } from './parse-origins.js'
@@ -20,6 +21,9 @@ export interface HaDiscoveryOptions {
   readonly stagger?: number
 }
 
+/** Most streams have one connection, so this is loaded only when it is needed. */
+const loadOrigins = lazy(() => import('./origins.js'))
+
 const duration = number({ min: 1, max: MAX_TIMER })
 const schema = {
   connectTimeout: withDefault(10_000, duration),
@@ -37,8 +41,7 @@ export function haDiscovery(options?: HaDiscoveryOptions): Plugin<never> {
   function perOrigin(next: Handler): Handler {
     return async function openEachOrigin(call) {
       if (call.kind !== 'stream') return next(call)
-      // Loaded lazily, since most streams have one connection.
-      const { openOrigins } = await import('./origins.js')
+      const { openOrigins } = await loadOrigins()
       call.signal.throwIfAborted()
       return openOrigins(next, call, settings)
     }

@@ -1,7 +1,8 @@
-import type { Reply, RequestCall } from '../../client/contract/call.js'
+import type { Reply, RequestCall, StreamCall } from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { sleep } from '../../core/async.js'
 import { asError, isStreamsError } from '../../core/errors.js'
+import { lazy } from '../../core/lazy.js'
 import { countCorrections, Delays, type RetryOptions, retryAfterOf } from './delays.js'
 
 export type { RetryOptions } from './delays.js'
@@ -27,9 +28,19 @@ export function retry(options?: RetryOptions): Plugin<never> {
       function retryCall(call) {
         return call.kind === 'request'
           ? retryRequest(next, call, delays)
-          : import('./reconnect.js').then(({ reconnect }) => reconnect(next, call, delays))
+          : retryStream(next, call, delays)
       },
   }
+}
+
+const loadReconnect = lazy(() => import('./reconnect.js'))
+
+/** Opens the connection of a stream again whenever it is lost. */
+async function retryStream(next: Handler, call: StreamCall, delays: Delays): Promise<Reply> {
+  const { reconnect } = await loadReconnect()
+  // The stream may have ended during the load.
+  call.signal.throwIfAborted()
+  return reconnect(next, call, delays)
 }
 
 /** Tries a request again while its errors are retryable and attempts are left. */

@@ -12,6 +12,7 @@ import type { SampleReport } from '../reports.js'
 import type { Refusal, SampleWire } from '../service.js'
 import { startVirtualTime } from '../virtual-time.js'
 import { isPlanted, PlantedError } from './observer.js'
+import { warmUp } from './warm-up.js'
 import { type Member, sampleOrigins, World, type WorldSettings } from './world.js'
 
 /** One part of the test. It plays against a client that has the plugin. */
@@ -74,7 +75,8 @@ export async function runScenarios(
   const rejections: unknown[] = []
   const endWatch = await watchRejections(reason => rejections.push(reason))
   try {
-    // Loads what the library and the plugin load with the first call. Nothing is checked.
+    await warmUp()
+    // Loads what the plugin loads with the first call. Nothing is checked.
     const [first] = scenarios as [Scenario]
     await play(first, make, given, new Findings(''))
     for (const scenario of scenarios) {

@@ -5,6 +5,15 @@ import { retry, WebSocketError } from '../../../index.js'
 import { ended, refused, run, streamCall } from '../../support/plugins/retry.js'
 
 describe('a stream', () => {
+  test('that ends while the code for reconnections is loaded sends no attempt', async () => {
+    const { call, controller } = streamCall()
+    const { attempts, done } = run(call, [refused])
+    controller.abort(new Error('the stream was closed'))
+    await jest.runAllTimersAsync()
+    await done
+    expect(attempts).toEqual([])
+  })
+
   test('connects 5 more times by default, then it ends', async () => {
     const { call, statuses } = streamCall()
     const { attempts, result, done } = run(call, [refused])
