@@ -172,7 +172,9 @@ function readSignerFile(
     throw new ValidationError(`${labelOfF} goes with a list of signers: a file has its own`)
   let text: string
   try {
-    if (statSync(path).size > MAX_BYTES) throw new ValidationError('too large')
+    const stats = statSync(path)
+    // A device such as /dev/zero has no size, and no end.
+    if (!stats.isFile() || stats.size > MAX_BYTES) throw new ValidationError('no such file')
     text = readFileSync(path, 'utf8')
   } catch {
     throw new ValidationError(

@@ -110,6 +110,8 @@ function readText(file: string, permissions: Permissions, maxBytes: number): str
     const stats = statSync(file)
     permissions.checkFile(file, stats, 'public')
     permissions.checkParents(file)
+    // A device such as /dev/zero has no size, and no end.
+    if (!stats.isFile()) throw new ValidationError(`${file} is not a file`)
     if (stats.size > maxBytes) throw new ValidationError(`${file} has more than ${maxBytes} bytes`)
     return readFileSync(file, 'utf8')
   } catch (thrown) {

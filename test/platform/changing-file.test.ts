@@ -7,7 +7,7 @@ import { until } from '../support/waiting.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-changing-'))
 const file = join(folder, 'entries.json')
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 test('a file that was refused is read once the reason is gone, though its content is the same', async () => {
   writeFileSync(file, '["a"]', { mode: 0o600 })
@@ -25,4 +25,14 @@ test('a file that was refused is read once the reason is gone, though its conten
   await until(() => entries.read().has('b'))
   expect([...entries.read()]).toEqual(['b', 'c'])
   expect(errors).toHaveLength(1)
+})
+
+test('a device without an end is refused', () => {
+  const open = () =>
+    openChangingFile('/dev/zero', {
+      entries: 'entries',
+      parse: () => new Set(),
+      insecurePermissions: true,
+    })
+  expect(open).toThrow('/dev/zero is not a file')
 })

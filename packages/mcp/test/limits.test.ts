@@ -292,6 +292,7 @@ describe('the process', () => {
     [{}, ['--recordings', '/no/such'], '--recordings must be a directory'],
     [{ SLUICE_F: 'x' }, [], 'SLUICE_F must be a whole number'],
     [{ SLUICE_SIGNERS: '0xab' }, [], 'signers'],
+    [{}, ['--signers', '/dev/zero'], '--signers must be addresses, or a file'],
     [{ SLUICE_SIGNERS: '/no/such' }, [], 'SLUICE_SIGNERS must be addresses, or a file'],
     [{ SLUICE_ONCHAIN: `${secret}://x?${secret}` }, [], 'SLUICE_ONCHAIN'],
     [{ REST_URL: 'ftp://x' }, [], 'REST_URL'],
