@@ -49,7 +49,12 @@ const TIMEOUT = 10_000
 const MAX_BYTES = 33_554_432
 /** The answers that are asked for once more: the service is too busy, or away for a moment. */
 const TRANSIENT: ReadonlySet<number> = new Set([429, 502, 503, 504])
-/** The longest wait before that, in milliseconds. */
+/**
+ * Milliseconds after which a signature may have been too old when it arrived: less than the 5 s that
+ * the service allows. This process may have been stopped, or the network slow.
+ */
+const MAX_AGE = 4000
+/** The longest wait before a second attempt, in milliseconds. */
 const MAX_WAIT = 10_000
 
 /**
@@ -112,21 +117,25 @@ export class Probe {
 
   /**
    * Sends a request to a path, and returns the answer, whatever its status. A request that fails,
-   * or whose answer says that the service is away for a moment, is sent once more.
+   * or whose answer says that the service is away for a moment, is sent once more. So is a request
+   * that was refused when its signature may have been too old. If that is so again, rejects,
+   * because the refusal says nothing about the request.
    */
   async ask(path: string, variation: Variation = {}): Promise<ProbeAnswer> {
     const { signal } = this.#options
     let pause = 1000
     try {
       const answer = await this.#askOnce(path, variation)
-      if (!TRANSIENT.has(answer.status)) return answer
+      if (!TRANSIENT.has(answer.status) && !isStale(answer)) return answer
       const seconds = Number(answer.headers.get('retry-after') ?? 1)
       pause = Math.min(MAX_WAIT, Math.max(0, seconds || 1) * 1000)
     } catch (thrown) {
       if (signal.aborted) throw thrown
     }
     await wait(pause, undefined, { signal })
-    return this.#askOnce(path, variation)
+    const again = await this.#askOnce(path, variation)
+    if (!isStale(again)) return again
+    throw new Error(`refused ${again.ms.toFixed(0)} ms after it was signed, which may be too late`)
   }
 
   async #askOnce(path: string, variation: Variation): Promise<ProbeAnswer> {
@@ -162,6 +171,9 @@ export class Probe {
     trips.push(ms)
   }
 }
+
+/** True for a refusal that the age of the signature may have caused. */
+const isStale = ({ status, ms }: ProbeAnswer): boolean => status === 401 && ms > MAX_AGE
 
 function read(body: Uint8Array): Pick<ProbeAnswer, 'json' | 'form'> {
   if (body.length === 0) return { json: undefined, form: 'an empty body' }

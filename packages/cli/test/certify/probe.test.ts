@@ -1,0 +1,41 @@
+import { expect, test } from '@jest/globals'
+import { failureOf, pause } from '@sluice/test-support/waiting.js'
+import { Probe } from '../../certify/probe.js'
+
+/** A probe whose requests arrive after so many milliseconds, one after the other, and the times at which they were signed. */
+function probeThatTakes(delays: readonly number[]): { probe: Probe; signed: Set<string> } {
+  const signed = new Set<string>()
+  const waits = [...delays]
+  const probe = new Probe({
+    endpoint: 'https://service.test',
+    credentials: { apiKey: 'key', userSecret: 'secret' },
+    rate: 1000,
+    budget: 10,
+    signal: new AbortController().signal,
+    async fetch(_url, init) {
+      const time = new Headers(init?.headers).get('X-Authorization-Timestamp') ?? ''
+      signed.add(time)
+      await pause(waits.shift() ?? 0)
+      return new Response('{}', { status: Date.now() - Number(time) > 5000 ? 401 : 400 })
+    },
+  })
+  return { probe, signed }
+}
+
+test('a request that arrives when its signature is too old is signed and sent once more', async () => {
+  const { probe, signed } = probeThatTakes([5100])
+  expect((await probe.ask('/x')).status).toBe(400)
+  expect(signed.size).toBe(2)
+}, 30_000)
+
+test('where that is so again, nothing is said about the request', async () => {
+  const { probe, signed } = probeThatTakes([5100, 5100])
+  expect((await failureOf(probe.ask('/x'))).message).toMatch(/^refused 5\d\d\d ms after/)
+  expect(signed.size).toBe(2)
+}, 30_000)
+
+test('a refusal at once stands', async () => {
+  const { probe, signed } = probeThatTakes([])
+  expect((await probe.ask('/x', { shiftMs: -60_000 })).status).toBe(401)
+  expect(signed.size).toBe(1)
+})
