@@ -55,11 +55,7 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 /** True for a promise of any realm or library. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof (value as PromiseLike<unknown>).then === 'function'
-  )
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
 }
 
 /** A promise that its owner settles. */

@@ -20,6 +20,7 @@ export {
   isStreamsError,
   ValidationError,
 } from './errors.js'
+export { lazy } from './lazy.js'
 export { createLifetime, type Lifetime } from './lifetime.js'
 export { createLog, type Log, type LogFunction } from './log.js'
 export {

@@ -1,12 +1,20 @@
 import { ValidationError } from './errors.js'
 
 /**
- * Makes a function that loads a part of the library with its first call. From then on the function
+ * Makes a function that loads a part of the code with its first call. From then on the function
  * returns the part at once. The part is stored, not its promise: on edge platforms a promise
  * belongs to the request that created it.
  *
  * In a bundle of one file, Rollup puts such parts at the end. A program with a top-level await
  * above them gets undefined, which causes an error here.
+ *
+ * @example
+ * ```ts
+ * const loadTable = lazy(() => import('./table.js'))
+ * // In a stage: the signal may abort during the load.
+ * const { table } = await loadTable()
+ * call.signal.throwIfAborted()
+ * ```
  */
 export function lazy<Part>(load: () => Promise<Part | undefined>): () => Part | Promise<Part> {
   let part: Part | undefined

@@ -17,6 +17,7 @@ import {
   type Credentials,
   checkKey,
   Keyring,
+  loadSigner,
   type RenewCredentials,
   ServiceClock,
 } from './keyring.js'
@@ -75,9 +76,11 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         const credentials = call.scope.client?.find(credentialsKey)
         if (credentials !== undefined) keyring.onChange = () => void credentials.generation++
       }
+      const sign = await keys.signer()
+      // Read after the load of the signer: a signature is valid for seconds.
       const read = clock.read()
       const moment = { ...read, offset: corrections.take(call) ?? read.offset }
-      const signature = await keys.sign(call.method, call.url, call.body, moment.at + moment.offset)
+      const signature = await sign(call.method, call.url, call.body, moment.at + moment.offset)
       for (const [name, value] of Object.entries(signature)) call.headers.set(name, value)
       const { log } = call.scope
       log.debug?.(`auth headers generated for ${call.operation}`, { operation: call.operation })
@@ -153,7 +156,7 @@ function corrected(error: AuthenticationError): AuthenticationError {
  * The headers that sign one request:
  *
  *     Authorization                       the API key
- *     X-Authorization-Timestamp           `timestamp`, Unix time in milliseconds
+ *     X-Authorization-Timestamp           `timestamp`, Unix time in milliseconds; by default the present
  *     X-Authorization-Signature-SHA256    HMAC-SHA256 under the user secret, lower-case hexadecimal, of
  *                                         `METHOD PATH?QUERY SHA256(BODY) API_KEY TIMESTAMP`
  *
@@ -165,11 +168,11 @@ export async function generateAuthHeaders(
   method: string,
   url: string,
   body: string | Uint8Array = '',
-  timestamp: number = Date.now(),
+  timestamp?: number,
   crypto?: WebCrypto,
 ): Promise<Record<string, string>> {
   checkText('method', method)
   if (!URL.canParse(checkText('url', url))) throw new ValidationError('url must be an absolute URL')
-  const { createSigner } = await import('./signer.js')
-  return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp)
+  const { createSigner } = await loadSigner()
+  return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp ?? Date.now())
 }

@@ -1,6 +1,7 @@
 import type { Call } from '../../client/contract/call.js'
 import { sleep } from '../../core/async.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
+import { lazy } from '../../core/lazy.js'
 import { createLifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkText } from '../../core/options.js'
@@ -18,10 +19,16 @@ export interface Credentials {
 /** Returns the credentials to use from now on. */
 export type RenewCredentials = () => Credentials | Promise<Credentials>
 
-/** Credentials and their signer. */
+/** Credentials, and a function that returns their signer. */
 export interface Keys extends Credentials {
-  readonly sign: Signer
+  readonly signer: () => Signer | Promise<Signer>
 }
+
+/** The code for signatures, which is loaded with the first signature. */
+export const loadSigner: () => SignerModule | Promise<SignerModule> = lazy(
+  () => import('./signer.js'),
+)
+type SignerModule = typeof import('./signer.js')
 
 /**
  * The least milliseconds between two calls of `renewCredentials`: many calls may be rejected at the
@@ -68,21 +75,13 @@ export class Keyring {
     if (this.#asking !== undefined) await this.#wait(this.#asking, call)
   }
 
-  /** Makes keys whose signer is loaded with the first signature. */
   #makeKeys({ apiKey, userSecret }: Credentials): Keys {
     const crypto = this.#crypto
-    let signer: Signer | undefined
-    async function load(): Promise<Signer> {
-      const { createSigner } = await import('./signer.js')
-      signer ??= createSigner(apiKey, userSecret, crypto)
-      return signer
-    }
-    return {
-      apiKey,
-      userSecret,
-      sign: (...request) =>
-        signer === undefined ? load().then(sign => sign(...request)) : signer(...request),
-    }
+    const signer = lazy(async () => {
+      const { createSigner } = await loadSigner()
+      return createSigner(apiKey, userSecret, crypto)
+    })
+    return { apiKey, userSecret, signer }
   }
 
   async #ask(now: number, log: Log): Promise<void> {

@@ -8,6 +8,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import fc from 'fast-check'
 import { createClient } from '../../client/client.js'
+import type { Call, Reply } from '../../client/contract/call.js'
 import type { WebCrypto } from '../../crypto/crypto.js'
 import {
   type Config,
@@ -129,6 +130,18 @@ describe('hmacAuth', () => {
     })
     expect(shown).not.toMatch(/the-key|the-secret/)
   })
+})
+
+test('a signature has the time at which the code for signatures was loaded', async () => {
+  let time = 1_700_000_000_000
+  const { attempt } = hmacAuth({ apiKey: 'key', userSecret: 'secret', now: () => time })
+  const { signal } = new AbortController()
+  const headers = new Headers()
+  const call = { kind: 'request', method: 'GET', url: 'https://x.test/', headers, signal }
+  const sent = attempt?.(async () => ({}) as Reply)({ ...call, scope: { log: {}, signal } } as Call)
+  time += 10_000
+  await sent
+  expect(headers.get('X-Authorization-Timestamp')).toBe(String(time))
 })
 
 test('a key that could not be made is made for the next attempt, and then once', async () => {

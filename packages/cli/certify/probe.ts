@@ -50,8 +50,8 @@ const MAX_BYTES = 33_554_432
 /** The answers that are asked for once more: the service is too busy, or away for a moment. */
 const TRANSIENT: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /**
- * Milliseconds after which a signature may have been too old when it arrived: less than the 5 s that
- * the service allows. This process may have been stopped, or the network slow.
+ * Milliseconds after which a signature may have been too old when it arrived. The service allows
+ * 5 s. This process may have been stopped, or the network may be slow.
  */
 const MAX_AGE = 4000
 /** The longest wait before a second attempt, in milliseconds. */

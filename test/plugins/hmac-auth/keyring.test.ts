@@ -47,7 +47,7 @@ test('calls that wait share a request, and its keys are used', async () => {
   answers[0]?.(second)
   await waiting
   expect(keyring.keys).toMatchObject(second)
-  expect(keyring.keys.sign).not.toBe(before.sign)
+  expect(keyring.keys.signer).not.toBe(before.signer)
   expect(lines).toEqual(['renewCredentials gave other keys: requests are signed with them'])
   expect(jest.getTimerCount()).toBe(0)
 })
