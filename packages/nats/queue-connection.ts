@@ -1,4 +1,5 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
+import type { Subscription } from '@nats-io/transport-node'
 import type { Socket, SocketEvents } from 'sluice/client'
 import { asError, createDeferred, type Deferred } from 'sluice/core'
 import { setImmediate } from 'sluice/internal'
@@ -10,6 +11,10 @@ import type { Held } from './queue-worker.js'
 /**
  * Opens a connection that delivers the messages of a queue, as the service's frames. It requests as
  * many messages as the worker has room for. When these have arrived, it requests more.
+ *
+ * A connection that is closed first cancels its requests. The log may have sent messages before it
+ * learns of that, so the connection still takes them. Otherwise these messages would be delivered
+ * again only after `redeliverAfter`.
  */
 export async function openQueueConnection(
   queue: Queue,
@@ -20,25 +25,41 @@ export async function openQueueConnection(
   const { log, worker } = queue
   const { hand, settings } = worker
   const requests = new Set<ConsumerMessages>()
+  /** The requests that have not ended, from the moment at which they are made. */
+  const pending = new Set<Promise<void>>()
   /** The messages that arrived while the connection is paused. */
   const waiting: Held[] = []
   let failure: Error | undefined
+  let isClosing = false
   let isOver = false
   let gate: Deferred | undefined
 
   function end(code: number): void {
     if (isOver) return
     isOver = true
-    gate?.resolve()
-    for (const messages of requests) messages.close().catch(() => undefined)
+    stopRequests()
     for (const held of waiting.splice(0)) worker.handBack(held)
     events.ended(code, failure)
+  }
+
+  function stopRequests(): void {
+    isClosing = true
+    gate?.resolve()
+    for (const messages of requests) void cancel(messages)
+  }
+
+  /** The close handshake: the stream takes the messages that arrive until it has ended. */
+  async function close(): Promise<void> {
+    stopRequests()
+    await Promise.allSettled(pending)
+    end(NORMAL)
   }
 
   function receive(message: JsMsg): void {
     const held = worker.hold(message)
     if (held === undefined) return
-    if (isOver) worker.handBack(held)
+    // A stream that has ended takes no message.
+    if (isOver || worker.scope.signal.aborted) worker.handBack(held)
     else if (gate !== undefined) waiting.push(held)
     else deliver(held)
   }
@@ -50,12 +71,14 @@ export async function openQueueConnection(
   async function read(source: QueueSource): Promise<void> {
     const most = Math.ceil(settings.maxUnacknowledged / sources.length)
     try {
-      while (!isOver) {
+      while (!isClosing) {
         await gate?.promise
-        const count = isOver ? 0 : await hand.reserve(most)
-        if (isOver || count === 0) return hand.unreserve(count)
-        await request(source, count)
-        if ((await source.isDrained?.()) === true) return
+        const count = isClosing ? 0 : await hand.reserve(most)
+        if (isClosing || count === 0) return hand.unreserve(count)
+        const made = request(source, count)
+        pending.add(made)
+        await made.finally(() => pending.delete(made))
+        if (!isClosing && (await source.isDrained?.()) === true) return
       }
     } catch (thrown) {
       failure ??= logError(`stream ${log.stream} can no longer be read`, asError(thrown))
@@ -80,7 +103,7 @@ export async function openQueueConnection(
       const options = { max_messages: count, expires: EXPIRES, callback }
       const messages = await consumer.fetch(options)
       requests.add(messages)
-      if (isOver) messages.close().catch(() => undefined)
+      if (isClosing) void cancel(messages)
       const failed = await messages.closed()
       requests.delete(messages)
       if (failed instanceof Error) throw failed
@@ -109,7 +132,18 @@ export async function openQueueConnection(
         if (gate !== undefined) return
       }
     },
-    close: () => end(NORMAL),
+    close: () => void close(),
     terminate: () => end(LOST),
   }
+}
+
+/**
+ * Cancels a request for messages. The messages that are on their way are still received: the server
+ * sends nothing more once it has answered the drain.
+ */
+async function cancel(messages: ConsumerMessages): Promise<void> {
+  // The subscription is a member of the library's class, but not of its type.
+  const { sub } = messages as { readonly sub?: Partial<Subscription> }
+  await sub?.drain?.().catch(() => undefined)
+  await messages.close().catch(() => undefined)
 }

@@ -10,7 +10,7 @@ import {
   startInTerminal,
   stateOf,
 } from '@sluice/test-support/terminal.js'
-import { until } from '@sluice/test-support/waiting.js'
+import { pause, until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
 
 const { feedID } = knownFeeds.testnet['ETH/USD']
@@ -115,6 +115,8 @@ describe('the table of stream with more feeds than rows', () => {
       suspend()
       await until(() => stateOf(pid) === 'T')
       expect(isOurs(table.settings())).toBe(true)
+      // The last that it drew before may still be on its way.
+      await pause(200)
       const before = table.shown().length
       await table.resume()
       await until(() => table.shown().slice(before).includes('rows 1–26 of 57'))

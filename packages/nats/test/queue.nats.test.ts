@@ -245,6 +245,50 @@ test('a worker that subscribes to another feed gets all of it from then on', asy
   expect(countOf([worker], 'redelivered')).toBe(0)
 })
 
+test('a worker whose feeds change amid the traffic waits for none of its reports', async () => {
+  const { world, publish, published } = await startPublishing([feed(1), feed(2)])
+  const got: string[] = []
+  const worker = await open(world, report => void got.push(keyOf(report)), {
+    feeds: [feed(1)],
+    redeliverAfter: 30,
+  })
+  let isChanging = true
+  const publishing = (async () => {
+    while (isChanging) await publish(50, [feed(1)])
+  })()
+  for (let change = 0; change < 6; change++) {
+    await worker.stream.subscribe(feed(2))
+    await pause(350)
+    await worker.stream.unsubscribe(feed(2))
+    await pause(350)
+  }
+  isChanging = false
+  await publishing
+  await until(() => got.length >= published.length)
+  expect(got.sort()).toEqual(published.sort())
+  expect(countOf([worker], 'redelivered')).toBe(0)
+}, 60_000)
+
+test('workers that are closed amid the traffic hand back what was on its way', async () => {
+  const { world, publish, published } = await startPublishing([feed(1)])
+  const got = new Set<string>()
+  const take = (report: Report): void => void got.add(keyOf(report))
+  const start = () => open(world, take, { feeds: [feed(1)], redeliverAfter: 30 })
+  await start()
+  let isChanging = true
+  const publishing = (async () => {
+    while (isChanging) await publish(50)
+  })()
+  for (let change = 0; change < 8; change++) {
+    const other = await start()
+    await pause(200)
+    await other.stream.close()
+  }
+  isChanging = false
+  await publishing
+  await until(() => got.size >= published.length)
+}, 60_000)
+
 describe('a queue of many feeds', () => {
   test('is one, in whichever order its workers have them', async () => {
     const { world, publish, published, manager } = await startPublishing(many)
