@@ -44,6 +44,8 @@ export interface ProbeOptions {
   readonly signal: AbortSignal
 }
 
+/** The variation of a correct request. */
+const correct: Variation = {}
 /** Milliseconds within which a request must be answered. */
 const TIMEOUT = 10_000
 const MAX_BYTES = 33_554_432
@@ -117,25 +119,23 @@ export class Probe {
 
   /**
    * Sends a request to a path, and returns the answer, whatever its status. A request that fails,
-   * or whose answer says that the service is away for a moment, is sent once more. So is a request
-   * that was refused when its signature may have been too old. If that is so again, rejects,
-   * because the refusal says nothing about the request.
+   * or whose answer says that the service is away for a moment, is sent once more. So is a correct
+   * request that was refused when its signature may have been too old.
    */
-  async ask(path: string, variation: Variation = {}): Promise<ProbeAnswer> {
+  async ask(path: string, variation: Variation = correct): Promise<ProbeAnswer> {
     const { signal } = this.#options
     let pause = 1000
     try {
       const answer = await this.#askOnce(path, variation)
-      if (!TRANSIENT.has(answer.status) && !isStale(answer)) return answer
+      const isStale = answer.status === 401 && answer.ms > MAX_AGE && variation === correct
+      if (!TRANSIENT.has(answer.status) && !isStale) return answer
       const seconds = Number(answer.headers.get('retry-after') ?? 1)
       pause = Math.min(MAX_WAIT, Math.max(0, seconds || 1) * 1000)
     } catch (thrown) {
       if (signal.aborted) throw thrown
     }
     await wait(pause, undefined, { signal })
-    const again = await this.#askOnce(path, variation)
-    if (!isStale(again)) return again
-    throw new Error(`refused ${again.ms.toFixed(0)} ms after it was signed, which may be too late`)
+    return this.#askOnce(path, variation)
   }
 
   async #askOnce(path: string, variation: Variation): Promise<ProbeAnswer> {
@@ -171,9 +171,6 @@ export class Probe {
     trips.push(ms)
   }
 }
-
-/** True for a refusal that the age of the signature may have caused. */
-const isStale = ({ status, ms }: ProbeAnswer): boolean => status === 401 && ms > MAX_AGE
 
 function read(body: Uint8Array): Pick<ProbeAnswer, 'json' | 'form'> {
   if (body.length === 0) return { json: undefined, form: 'an empty body' }
