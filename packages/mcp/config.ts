@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import * as util from 'node:util'
 import { endpoints } from 'sluice'
 import { ValidationError } from 'sluice/core'
@@ -172,10 +172,9 @@ function readSignerFile(
     throw new ValidationError(`${labelOfF} goes with a list of signers: a file has its own`)
   let text: string
   try {
-    const stats = statSync(path)
-    // A device such as /dev/zero has no size, and no end.
-    if (!stats.isFile() || stats.size > MAX_BYTES) throw new ValidationError('no such file')
-    text = readFileSync(path, 'utf8')
+    const bytes = readStart(path, MAX_BYTES + 1)
+    if (bytes.length > MAX_BYTES) throw new ValidationError('too large')
+    text = bytes.toString()
   } catch {
     throw new ValidationError(
       `${label} must be addresses, or a file that can be read of at most ${MAX_BYTES} bytes`,
@@ -185,6 +184,20 @@ function readSignerFile(
     return JSON.parse(text) as SignerSet
   } catch {
     throw new ValidationError(`${label} must be a file of JSON, as serve --signers-out writes it`)
+  }
+}
+
+/** Reads the first bytes of a file. A device such as /dev/zero has no end, and a pipe no size. */
+function readStart(path: string, count: number): Buffer {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = Buffer.alloc(count)
+    let length = 0
+    for (let read = 1; read > 0 && length < count; length += read)
+      read = readSync(file, bytes, length, count - length, null)
+    return bytes.subarray(0, length)
+  } finally {
+    closeSync(file)
   }
 }
 
