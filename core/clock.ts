@@ -27,9 +27,7 @@ export function held<Result>(
 ): Promise<Result> {
   if (clock?.hold === undefined) return work()
   const release = clock.hold()
-  const done = work()
-  done.then(release, release)
-  return done
+  return work().finally(release)
 }
 
 /** Time as the parts of a program see it: one clock that never steps, and calls later. */

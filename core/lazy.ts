@@ -19,7 +19,8 @@ import { ValidationError } from './errors.js'
 export function lazy<Part>(load: () => Promise<Part | undefined>): () => Part | Promise<Part> {
   let part: Part | undefined
   async function loadOnce(): Promise<Part> {
-    part ??= await load()
+    const loaded = await load()
+    part ??= loaded
     if (part !== undefined) return part
     throw new ValidationError(
       'a part of sluice is not loaded yet: in a bundle of one file, a top-level await runs before the parts below it. Put it into an async function',

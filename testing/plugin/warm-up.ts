@@ -19,7 +19,10 @@ export async function warmUp(): Promise<void> {
   service.store(sampleReport({ feedID, observationsTimestamp: 1_700_000_000 }))
   const plugins = [haDiscovery(), retry()]
   const client = createClient({ endpoint, wsEndpoint, fetch, connect, plugins })
-  await client.getLatestReport(feedID)
-  await client.createStream([feedID]).connect()
-  await client.close()
+  try {
+    await client.getLatestReport(feedID)
+    await client.createStream([feedID]).connect()
+  } finally {
+    await client.close()
+  }
 }
