@@ -13,13 +13,16 @@ export async function whenEnded(child: ChildProcess, ms = 15_000): Promise<void>
     threads = threadsOf(child.pid)
     child.kill('SIGKILL')
   }, ms)
-  await once(child, 'exit')
-  clearTimeout(killing)
+  try {
+    await once(child, 'exit')
+  } finally {
+    clearTimeout(killing)
+  }
   if (threads !== undefined)
     throw new Error(`process ${child.pid} did not end within ${ms} ms; its threads:\n${threads}`)
 }
 
-/** The name, the state and the last system call of each thread, as Linux shows them; elsewhere an empty string. */
+/** The name and the state of each thread, and where in the kernel it waits, as Linux shows them; elsewhere an empty string. */
 function threadsOf(pid = 0): string {
   const folder = `/proc/${pid}/task`
   try {

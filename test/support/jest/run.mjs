@@ -18,6 +18,12 @@ export async function runJest(args, env = {}) {
     stdio: 'inherit',
     detached: hasGroup,
   })
+  if (hasGroup)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+      process.once(signal, () => {
+        endGroup(child.pid)
+        process.exit(1)
+      })
   const [code] = await once(child, 'exit')
   if (hasGroup) endGroup(child.pid)
   return code ?? 1
