@@ -120,7 +120,22 @@ export interface Ran {
   readonly ms: number
 }
 
-/** Runs the command with these lines as its input. Null leaves the input open. */
+/** The first message of a client. */
+const hello = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  },
+}
+
+/**
+ * Runs the command with these lines as its input. Null leaves the input open. With `kill`, the
+ * command gets the signal once it has answered a first message.
+ */
 export function runCommand(
   env: Env,
   {
@@ -147,11 +162,14 @@ export function runCommand(
     child.on('close', code => resolve({ code, out, err, ms: performance.now() - started })),
   )
   if (lines !== null) child.stdin.end(lines.map(line => `${line}\n`).join(''))
-  if (kill !== undefined)
-    setTimeout(() => {
+  if (kill !== undefined) {
+    // Once it has answered, it listens to signals, too.
+    child.stdin.write(`${JSON.stringify(hello)}\n`)
+    child.stdout.once('data', () => {
       started = performance.now()
       child.kill(kill)
-    }, 800)
+    })
+  }
   return ended
 }
 
