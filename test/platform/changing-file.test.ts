@@ -1,13 +1,13 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from '@jest/globals'
+import { afterAll, expect, test } from '@jest/globals'
 import { openChangingFile } from '../../platform/node/changing-file.js'
 import { until } from '../support/waiting.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-changing-'))
 const file = join(folder, 'entries.json')
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 test('a file that was refused is read once the reason is gone, though its content is the same', async () => {
   writeFileSync(file, '["a"]', { mode: 0o600 })

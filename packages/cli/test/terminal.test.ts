@@ -115,7 +115,7 @@ describe('the table of stream with more feeds than rows', () => {
       suspend()
       await until(() => stateOf(pid) === 'T')
       expect(isOurs(table.settings())).toBe(true)
-      // The last that it drew before may still be on its way.
+      // Output that the command wrote before its stop may still arrive.
       await pause(200)
       const before = table.shown().length
       await table.resume()

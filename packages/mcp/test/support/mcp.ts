@@ -163,7 +163,7 @@ export function runCommand(
   )
   if (lines !== null) child.stdin.end(lines.map(line => `${line}\n`).join(''))
   if (kill !== undefined) {
-    // Once it has answered, it listens to signals, too.
+    // The command sets its signal handlers before it answers.
     child.stdin.write(`${JSON.stringify(hello)}\n`)
     child.stdout.once('data', () => {
       started = performance.now()
