@@ -1,4 +1,4 @@
-const isLong = process.env.TEST_LONG === '1'
+const isFull = process.env.TEST_FULL === '1'
 const hasNats = process.env.TEST_NATS === '1'
 const hasServers = process.env.TEST_SINKS === '1'
 /** The standard path only: the fast path is left out. */
@@ -11,10 +11,14 @@ const withoutFastPath =
       }
     : {}
 
-const root = __dirname.replaceAll('\\', '/').replace(/[$()*+.?[\\\]^{|}]/g, '\\$&')
-
-const common = {
-  testEnvironment: 'node',
+module.exports = {
+  // By default jest leaves one core idle: half of a machine with two.
+  maxWorkers: '100%',
+  // No test ends by this limit unless it hangs: it is ten times what the slowest needs alone.
+  testTimeout: isFull ? 300_000 : 60_000,
+  testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
+  runtime: '<rootDir>/test/support/jest/runtime.cjs',
+  runner: '<rootDir>/test/support/jest/joined-runner.cjs',
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
@@ -37,40 +41,14 @@ const common = {
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   modulePathIgnorePatterns: ['/dist/'],
-  // Run by `npm run test:long`.
+  // A test's tier is its suffix: docs/reference/development.md.
+  testRegex: '\\.test\\.ts$',
   testPathIgnorePatterns: [
     '/node_modules/',
     // Run in the projects that are made of them.
     '/create-sluice/templates/',
-    ...(isLong ? [] : ['\\.long\\.test\\.ts$']),
-    // Run by `npm run test:nats`.
+    ...(isFull ? [] : ['\\.full\\.test\\.ts$']),
     ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),
-    // Run by `npm run test:sinks`.
     ...(hasServers ? [] : ['\\.servers\\.test\\.ts$']),
-  ],
-}
-
-/** The projects run one after the other, each with its own workers. */
-module.exports = {
-  // By default jest leaves one core idle: half of a machine with two.
-  maxWorkers: '100%',
-  // One timeout for all: jest ignores that of a project.
-  testTimeout: isLong || hasNats || hasServers ? 60_000 : 20_000,
-  projects: [
-    {
-      ...common,
-      displayName: 'computing',
-      testRegex: `^${root}/test/(?!support/|testing/|wire/|(build|docs|faults)/.*\\.long\\.).*\\.test\\.ts$`,
-    },
-    {
-      ...common,
-      displayName: 'waiting',
-      testRegex: [
-        `^${root}/(packages|test/(support|testing|wire))/.*\\.test\\.ts$`,
-        // They wait for programs.
-        `^${root}/test/(build|docs|faults)/.*\\.long\\.test\\.ts$`,
-      ],
-      runner: '<rootDir>/test/support/jest/waiting-runner.cjs',
-    },
   ],
 }

@@ -10,12 +10,12 @@ const workflows = readdirSync(join(root, folder)).map(file => `${folder}/${file}
 describe('the checks and the workflows', () => {
   test.each(['.ci/run', ...workflows])('%s runs scripts that there are', path => {
     const text = read(path)
-    const named = [
-      ...text.matchAll(/npm run (?:--silent )?([a-z][\w:]*)|\btests ([a-z][\w:]*) --/g),
-    ]
+    const named = [...text.matchAll(/npm run (?:--silent )?([a-z][\w:]*)|\bboth (\w+ \w+)/g)]
     const programs = [...text.matchAll(/\bnode ([\w/]+\.mjs)|run: (\.ci\/\w+)/g)]
     expect(named.length + programs.length).toBeGreaterThan(0)
-    for (const [, one, other] of named) expect(Object.keys(scripts)).toContain(one ?? other)
+    for (const [, one, two = ''] of named)
+      for (const name of one === undefined ? two.split(' ') : [one])
+        expect(Object.keys(scripts)).toContain(name)
     for (const [, one, other] of programs)
       expect([path, existsSync(join(root, one ?? other ?? ''))]).toEqual([path, true])
   })
@@ -25,6 +25,14 @@ describe('the checks and the workflows', () => {
     expect(used.length).toBeGreaterThan(0)
     for (const line of used)
       expect(line).toMatch(/^uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
+  })
+
+  test('a job each day runs each part of the full tier', () => {
+    const [, parts = ''] = /const parts = \{\n(.*?)\n\}/s.exec(read('test/run-full.mjs')) ?? []
+    const names = [...parts.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name)
+    const jobs = [...read(`${folder}/daily.yml`).matchAll(/^ {10}- (\w+)$/gm)]
+    expect(names.length).toBeGreaterThan(9)
+    expect(jobs.map(([, name]) => name)).toEqual(names)
   })
 
   test('an action is of one version', () => {

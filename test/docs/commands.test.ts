@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { startCommand } from '../support/command.js'
+import { runHere } from '../../packages/cli/test/support/cli.js'
 import { manifest, read } from '../support/sources.js'
 import { type Block, blocksOf, pages, readmes } from './pages.js'
 
@@ -34,7 +34,7 @@ function helpOf(words: readonly string[]): Promise<string> {
   const name = words.join(' ')
   const known = helps.get(name)
   if (known !== undefined) return known
-  const asked = startCommand([...words, '--help']).ended.then(({ out }) => out)
+  const asked = runHere([...words, '--help']).then(({ out }) => out)
   helps.set(name, asked)
   return asked
 }
@@ -52,4 +52,4 @@ test('every command in a block of a shell is there, with its options', async () 
     for (const option of words.filter(word => word.startsWith('--')))
       expect([at, help]).toEqual([at, expect.stringContaining(option.replace(/=.*/, ''))])
   }
-}, 120_000)
+})

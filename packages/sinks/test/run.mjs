@@ -1,7 +1,5 @@
 // Runs the tests that need a Postgres or a Kafka, and those that kill processes: npm run test:sinks, or npm run test:sinks -- FILE …
 // for some of them. Each server that is there starts once. The tests of a server that is missing are left out.
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { runJest } from '@sluice/test-support/jest/run.mjs'
 import { findKafka, noKafka } from './support/kafka-server.mjs'
 import { findPostgres, noPostgres } from './support/postgres-server.mjs'
@@ -19,11 +17,5 @@ const names = ['killed', ...present.map(({ name }) => name)]
 const own = names.map(name => `packages/sinks/test/${name}.*\\.servers\\.test\\.ts$`)
 const files = given.some(each => !each.startsWith('-')) ? given : [...given, ...own]
 const places = Object.fromEntries(present.map(({ variable, found }) => [variable, found]))
-// A cache of its own: other tests run meanwhile, and jest keeps there which tests failed.
-const cache = join(tmpdir(), 'sluice-jest-sinks')
-process.exitCode = await runJest(['--cacheDirectory', cache, ...files], {
-  ...places,
-  TEST_SINKS: '1',
-})
-if (absent.length > 0 && (process.exitCode ?? 0) === 0 && process.env.CI !== undefined)
-  process.exitCode = 69
+process.exitCode = await runJest(files, { ...places, TEST_SINKS: '1' })
+if (absent.length > 0 && (process.exitCode ?? 0) === 0) process.exitCode = 69
