@@ -17,6 +17,8 @@ export interface Running {
   /** Its output so far. */
   readonly output: { out: string; err: string }
   readonly ended: Promise<Ran>
+  /** Waits until one of its outputs matches. Rejects, with both, where it ends before. */
+  readonly shows: (pattern: RegExp) => Promise<void>
 }
 
 export interface CommandOptions {
@@ -26,6 +28,26 @@ export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Standard input; null leaves it open. */
   readonly input?: string | Uint8Array | null | undefined
+}
+
+/** Waits until one of the outputs matches, or for the end. `watch` calls back after each output. */
+export function untilShown(
+  pattern: RegExp,
+  output: Readonly<Running['output']>,
+  ended: Promise<Ran>,
+  watch: (look: () => void) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const look = (): void => {
+      if (pattern.test(output.out) || pattern.test(output.err)) resolve()
+    }
+    watch(look)
+    look()
+    ended.then(({ code, out, err }) => {
+      look()
+      reject(new Error(`it ended with ${code} and had not shown ${pattern}: ${out}${err}`))
+    }, reject)
+  })
 }
 
 const children = new Set<ChildProcess>()
@@ -53,11 +75,15 @@ export function startCommand(
   })
   child.stdin.on('error', () => undefined)
   if (input !== null) child.stdin.end(input)
-  const ended = new Promise<Ran>(resolve =>
+  const ended = new Promise<Ran>((resolve, reject) => {
+    child.on('error', reject)
     child.on('close', code => {
       children.delete(child)
       resolve({ code, ...output })
-    }),
-  )
-  return { child, output, ended }
+    })
+  })
+  const watch = (look: () => void): void => {
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', look)
+  }
+  return { child, output, ended, shows: pattern => untilShown(pattern, output, ended, watch) }
 }

@@ -6,14 +6,17 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createRemoteRuntime } from '@sluice/confidential-http'
 import { type HTTPSServer, startHTTPSServer } from '@sluice/engine'
-import { startCommand } from '@sluice/test-support/command.js'
-import { failureOf, until } from '@sluice/test-support/waiting.js'
+import { type Running, startCommand } from '@sluice/test-support/command.js'
+import { failureOf } from '@sluice/test-support/waiting.js'
+import { type RunningHere, runHere, start as startHere } from './support/cli.js'
 
+const home = process.cwd()
 let folder: string
 let api: HTTPSServer
 let received: string[] = []
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-vault-holders-'))
+  process.chdir(folder)
   api = await startHTTPSServer({
     handler({ headers }, response) {
       received.push(String(headers.authorization))
@@ -22,15 +25,15 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
+  process.chdir(home)
   await api.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
-type Running = ReturnType<typeof startCommand>
-const start = (line: string, input: string | null = null): Running =>
-  startCommand(line.split(' ').slice(1), { cwd: folder, input })
+const wordsOf = (line: string): readonly string[] => line.split(' ').slice(1)
+const runLine = (line: string, input = '') => runHere(wordsOf(line), { input })
 async function run(line: string, input = ''): Promise<string> {
-  const { code, out, err } = await start(line, input).ended
+  const { code, out, err } = await runLine(line, input)
   expect([line, code, err]).toEqual([line, 0, ''])
   return out
 }
@@ -61,17 +64,36 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** Starts a holder, and waits until it runs; returns its key. */
-async function startHolder(
-  line: string,
-): Promise<{ readonly key: string; readonly holder: Running }> {
-  const holder = start(line)
-  const ended = holder.ended.then(({ err }) => {
-    throw new Error(`${line} has ended: ${err}`)
+interface Holder {
+  readonly key: string
+  end(): Promise<unknown>
+}
+
+/** Waits until a holder runs. */
+async function untilRuns(
+  { shows, output }: Running | RunningHere,
+  end: Holder['end'],
+): Promise<Holder> {
+  await shows(/HOLDER_KEY=/)
+  return { key: /HOLDER_KEY=(.*)/.exec(output.out)?.[1] ?? '', end }
+}
+
+/** Starts a holder as a process, which is ended by SIGKILL. */
+function startProcess(line: string): Promise<Holder> {
+  const holder = startCommand(wordsOf(line), { cwd: folder, input: null })
+  return untilRuns(holder, () => {
+    holder.child.kill('SIGKILL')
+    return holder.ended
   })
-  await Promise.race([until(() => holder.output.out.includes('HOLDER_KEY='), 20_000), ended])
-  ended.catch(() => undefined)
-  return { key: /HOLDER_KEY=(.*)/.exec(holder.output.out)?.[1] ?? '', holder }
+}
+
+/** Starts a holder in the test itself, which is ended as by Ctrl-C. */
+function startHolder(line: string): Promise<Holder> {
+  const holder = startHere(wordsOf(line))
+  return untilRuns(holder, () => {
+    holder.stop()
+    return holder.ended
+  })
 }
 
 interface Asked {
@@ -80,10 +102,12 @@ interface Asked {
 }
 
 async function startEnclave(callerPublicKey: string, options = ''): Promise<Asked> {
-  const enclave = start(
-    `sluice enclave --key enclave.key --caller ${callerPublicKey} --port 0 --loopback${options}`,
+  const enclave = startHere(
+    wordsOf(
+      `sluice enclave --key enclave.key --caller ${callerPublicKey} --port 0 --loopback${options}`,
+    ),
   )
-  await until(() => enclave.output.out.includes('ENCLAVE_PUBLIC_KEY='), 20_000)
+  await enclave.shows(/ENCLAVE_PUBLIC_KEY=/)
   const found = (name: string): string =>
     new RegExp(`${name}=(.*)`).exec(enclave.output.out)?.[1] ?? ''
   const runtime = createRemoteRuntime({
@@ -104,7 +128,7 @@ async function startEnclave(callerPublicKey: string, options = ''): Promise<Aske
       }),
     async end() {
       await runtime.close()
-      enclave.child.kill('SIGTERM')
+      enclave.stop()
       await enclave.ended
     },
   }
@@ -136,7 +160,11 @@ test('the documented lines work, again after each end, and holders notice a vaul
   await run('sluice vault put token --anywhere', 'first')
   const lines = documented(words).filter(line => line.startsWith('sluice vault holder'))
   expect(lines).toHaveLength(3)
-  const holders = await Promise.all(lines.map(startHolder))
+  // One is a process, which is killed.
+  const starts = [startProcess, startHolder, startHolder]
+  const startAgain = (at: number): Promise<Holder> =>
+    (starts[at] ?? startHolder)(lines[at] as string)
+  const holders = await Promise.all(lines.map((_, at) => startAgain(at)))
   const reshare = documented(words)
     .find(line => line.startsWith('sluice vault reshare'))
     ?.split('<its key>')
@@ -144,15 +172,13 @@ test('the documented lines work, again after each end, and holders notice a vaul
     .join('')
   expect(await run(reshare ?? '')).toContain('Generation 2')
 
-  // Each holder ends in another way, and starts again with its line.
-  for (const [at, signal] of (['SIGKILL', 'SIGTERM', 'SIGKILL'] as const).entries()) {
-    const { holder, key } = holders[at] as (typeof holders)[number]
-    holder.child.kill(signal)
-    await holder.ended
-    holders[at] = await startHolder(lines[at] as string)
+  // Each holder ends, and starts again with its line.
+  for (const [at, { key, end }] of [...holders.entries()]) {
+    await end()
+    holders[at] = await startAgain(at)
     expect(holders[at]?.key).toBe(key)
   }
-  const twice = await start(lines[0] as string).ended
+  const twice = await runLine(lines[0] as string)
   expect([twice.code, twice.err]).toEqual([
     1,
     expect.stringMatching(/EADDRINUSE|written by another/),
@@ -176,7 +202,7 @@ test('the documented lines work, again after each end, and holders notice a vaul
     `change ${newest} of the vault was seen, and this is ${newest - 1}`,
   )
   expect(received).toEqual([])
-  const seen = await start('sluice vault list --rollback-state seen.txt').ended
+  const seen = await runLine('sluice vault list --rollback-state seen.txt')
   expect([seen.code, seen.err]).toEqual([
     1,
     expect.stringContaining(`change ${newest} was seen, and this is ${newest - 1}`),
@@ -205,7 +231,7 @@ test('the documented lines work, again after each end, and holders notice a vaul
   const shares = () => readdirSync(join(folder, 'holder-0', 'shares'))
   expect(shares()).toEqual(['3.json'])
   putBack('later')
-  const recovering = await start('sluice vault recover --after 200').ended
+  const recovering = await runLine('sluice vault recover --after 200')
   expect([recovering.code, recovering.err]).toEqual([
     1,
     expect.stringMatching(
@@ -220,4 +246,5 @@ test('the documented lines work, again after each end, and holders notice a vaul
   await askFor('third', enclave)
   expect(shares()).toEqual(['4.json'])
   await enclave.end()
-}, 180_000)
+  for (const { end } of holders) await end()
+}, 60_000)

@@ -1,10 +1,10 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createVault, openVault, type Vault } from '@sluice/confidential-http/vault'
-import { startCommand } from '@sluice/test-support/command.js'
-import { pause } from '@sluice/test-support/waiting.js'
+import { until } from '@sluice/test-support/waiting.js'
 import { readUse, type SecretUse } from 'sluice/plugins/confidential-http'
 import {
   combine,
@@ -14,6 +14,7 @@ import {
   parseDecryptionShare,
   parsePrivateShare,
 } from 'sluice/tdh2'
+import { runHere, start as startHere } from './support/cli.js'
 
 const OWNER = 'ab'.repeat(20)
 const OTHER = 'cd'.repeat(20)
@@ -23,22 +24,26 @@ let parent: string
 beforeAll(() => {
   parent = mkdtempSync(join(tmpdir(), 'sluice-vault-'))
 })
-afterAll(() => rmSync(parent, { recursive: true, force: true }))
+const home = process.cwd()
+afterAll(() => {
+  process.chdir(home)
+  rmSync(parent, { recursive: true, force: true })
+})
 
 let vault: Vault
 let count = 0
 beforeEach(async () => {
   vault = await createVault(join(parent, `${count++}`, 'vault'), { owner: OWNER })
+  process.chdir(join(vault.directory, '..'))
 })
 
 /** Starts `sluice vault` in the directory of the vault. */
-const start = (
+const start = (args: readonly string[]) => startHere(['vault', ...args])
+const run = (
   args: readonly string[],
-  input?: string | Uint8Array | null,
-  env?: Record<string, string>,
-) => startCommand(['vault', ...args], { cwd: join(vault.directory, '..'), input, env })
-const run = (args: readonly string[], input?: string | Uint8Array, env?: Record<string, string>) =>
-  start(args, input, env).ended
+  input: string | Uint8Array = '',
+  env: Record<string, string> = {},
+) => runHere(['vault', ...args], { input, env })
 
 /** What is stored of a secret. */
 async function readStored(
@@ -234,9 +239,10 @@ describe('sluice vault put', () => {
   })
 
   test('does not end with 0 when it is interrupted before the value came', async () => {
-    const { child, ended } = start(['put', 'key', '--anywhere'], null)
-    await pause(1500)
-    child.kill('SIGINT')
+    const input = new PassThrough()
+    const { ended, stop } = startHere(['vault', 'put', 'key', '--anywhere'], { input })
+    await until(() => input.listenerCount('readable') > 0)
+    stop()
     expect(await ended).toEqual({
       code: 130,
       out: '',
@@ -338,8 +344,8 @@ describe('sluice vault holder', () => {
     await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })
     const trust = ['--writer', vault.writerKey, '--min-threshold', '1']
     const args = ['holder', '--dir', 'holder-0', '--listen', '127.0.0.1:0']
-    const { child, output, ended } = start([...args, ...trust], null)
-    while (!output.out.includes('HOLDER_KEY=')) await pause(50)
+    const { output, ended, shows, stop } = start([...args, ...trust])
+    await shows(/HOLDER_KEY=/)
     const [url, key] = ['HOLDER_URL', 'HOLDER_KEY'].map(name => lineOf(output.out, name))
     expect(await run(['reshare', '--threshold', '1', '--holder', `${url}=${key}`])).toMatchObject({
       code: 0,
@@ -348,13 +354,13 @@ describe('sluice vault holder', () => {
     })
     expect(readdirSync(join(vault.directory, '../holder-0/shares'))).toEqual(['2.json'])
     expect(readdirSync(join(vault.directory, 'shares'))).toEqual([])
-    child.kill('SIGINT')
+    stop()
     expect(await ended).toMatchObject({ code: 0 })
-    // The same line again, as a supervisor starts it after a kill: the file may say more by then.
-    const again = start([...args, ...trust], null)
-    while (!again.output.out.includes('HOLDER_KEY=')) await pause(50)
+    // The same line again, as a supervisor starts it: the file may say more by then.
+    const again = start([...args, ...trust])
+    await again.shows(/HOLDER_KEY=/)
     expect(lineOf(again.output.out, 'HOLDER_KEY')).toBe(key)
-    again.child.kill('SIGKILL')
+    again.stop()
     await again.ended
     const other = ['--writer', 'ab'.repeat(32)]
     expect(await run([...args, ...other])).toMatchObject({

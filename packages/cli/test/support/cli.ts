@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import type { Ran } from '@sluice/test-support/command.js'
+import { type Ran, untilShown } from '@sluice/test-support/command.js'
 import type { IO } from '../../io.js'
 import { run } from '../../program.js'
 
@@ -19,6 +19,8 @@ export interface RunningHere {
   /** Its output so far. */
   readonly output: { out: string; err: string }
   readonly ended: Promise<Ran>
+  /** Waits until one of its outputs matches. Rejects, with both, where it ends before. */
+  readonly shows: (pattern: RegExp) => Promise<void>
   /** As Ctrl-C. */
   stop(): void
 }
@@ -28,10 +30,12 @@ export function start(args: readonly string[], around: Around = {}): RunningHere
   const { env = {}, input, terminals = [], columns = 80 } = around
   const stop = new AbortController()
   const output = { out: '', err: '' }
+  const watchers = new Set<() => void>()
   const sink = (name: 'out' | 'err'): PassThrough => {
     const stream = new PassThrough()
     stream.on('data', chunk => {
       output[name] += chunk
+      for (const look of watchers) look()
     })
     return Object.assign(stream, { isTTY: terminals.includes(`std${name}`), columns })
   }
@@ -51,7 +55,12 @@ export function start(args: readonly string[], around: Around = {}): RunningHere
     await new Promise(setImmediate)
     return { code, ...output }
   })
-  return { output, ended, stop: () => stop.abort() }
+  return {
+    output,
+    ended,
+    shows: pattern => untilShown(pattern, output, ended, look => void watchers.add(look)),
+    stop: () => stop.abort(),
+  }
 }
 
 /** Runs the command to its end. */
