@@ -29,6 +29,8 @@ export interface TerminalOptions {
 export interface InTerminal {
   /** All that it has shown so far. */
   readonly shown: () => string
+  /** Waits until a condition holds. Rejects, with all that it has shown, where it ends before. */
+  readonly until: (condition: () => boolean) => Promise<void>
   /** The pseudo-terminal's file: `/dev/pts/3`. */
   readonly tty: string
   /** The process of the command. */
@@ -39,8 +41,10 @@ export interface InTerminal {
   readonly resize: (columns: number, rows: number) => void
   /** The settings of the terminal, as stty prints them. */
   readonly settings: () => string
+  /** Waits until the command is suspended, and all that it had written is shown. */
+  readonly suspended: () => Promise<void>
   /** Has a suspended command run again. */
-  readonly resume: () => Promise<void>
+  readonly resume: () => void
   readonly ended: Promise<Ran>
 }
 
@@ -60,26 +64,49 @@ export async function startInTerminal(
   child.stdout.on('data', chunk => {
     out += chunk
   })
-  const ended = new Promise<Ran>(resolve =>
+  child.stderr.on('data', chunk => {
+    out += chunk
+  })
+  const ended = new Promise<Ran>((resolve, reject) => {
+    child.on('error', reject)
     child.on('close', code => {
       children.delete(child)
       resolve({ code, out: withoutFirst(out), err: '' })
-    }),
+    })
+  })
+  let end: Error | undefined
+  ended.then(
+    ({ code }) => {
+      end = new Error(`it ended with ${code}: ${out}`)
+    },
+    error => {
+      end = error
+    },
   )
-  await until(() => out.includes('\n') || child.exitCode !== null, 20_000)
+  async function untilOf(condition: () => boolean): Promise<void> {
+    await until(() => condition() || end !== undefined)
+    if (end !== undefined && !condition()) throw end
+  }
+  await untilOf(() => out.includes('\n'))
   const [, pid = '', tty = ''] = /^(\d+) (\S+)\r?\n/.exec(out) ?? []
   const stty = (...words: readonly string[]): string =>
     spawnSync('stty', ['-F', tty, ...words]).stdout.toString()
   return {
     shown: () => withoutFirst(out),
+    until: untilOf,
     tty,
     pid: Number(pid),
     press: keys => void child.stdin.write(keys),
     resize: (columns, rows) => void stty('cols', String(columns), 'rows', String(rows)),
     settings: () => stty('-a'),
-    async resume() {
-      // script suspends itself some time after its command, and would do so after the signal.
-      await until(() => stateOf(Number(child.pid)) === 'T', 20_000)
+    async suspended() {
+      // script suspends itself some time after its command. It has read all by then.
+      for (const each of [Number(pid), Number(child.pid)])
+        await untilOf(() => stateOf(each) === 'T')
+      // What script has written is in the pipe, and read in the next turns.
+      for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+    },
+    resume() {
       child.kill('SIGCONT')
       process.kill(Number(pid), 'SIGCONT')
     },
@@ -100,13 +127,10 @@ export async function runInTerminal(
   args: readonly string[],
   options: TerminalOptions = {},
 ): Promise<Ran> {
-  const { shown, press, ended } = await startInTerminal(args, options)
-  if (options.until !== undefined) {
-    let isOver = false
-    void ended.then(() => {
-      isOver = true
-    })
-    await until(() => options.until?.test(shown()) || isOver, 20_000)
+  const { shown, until: untilOf, press, ended } = await startInTerminal(args, options)
+  const { until: expected } = options
+  if (expected !== undefined) {
+    await untilOf(() => expected.test(shown()))
     press('\x03')
   }
   return ended

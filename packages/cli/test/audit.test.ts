@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type AuditHead, openAuditLog } from '@sluice/confidential-http'
-import { startCommand } from '@sluice/test-support/command.js'
+import { runHere } from './support/cli.js'
 
+const home = process.cwd()
 let folder: string
 let head: AuditHead
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-audit-'))
+  process.chdir(folder)
   const log = await openAuditLog({ file: join(folder, 'audit.jsonl') })
   const owner = 'ab'.repeat(20)
   const request = { method: 'GET', host: 'api.example', bytes: 1, encryptOutput: false }
@@ -16,10 +18,12 @@ beforeAll(async () => {
   await log.close()
   head = log.head
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => {
+  process.chdir(home)
+  rmSync(folder, { recursive: true, force: true })
+})
 
-const run = (args: readonly string[]) =>
-  startCommand(['audit', 'verify', ...args], { cwd: folder, input: null }).ended
+const run = (args: readonly string[]) => runHere(['audit', 'verify', ...args])
 
 describe('sluice audit verify', () => {
   test('prints what it found, and the head to look for the next time', async () => {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { type DataEngine, localCredentials, startDataEngine } from '@sluice/engine'
-import { startCommand } from '@sluice/test-support/command.js'
 import { knownFeeds } from 'sluice'
 import { runHere } from './support/cli.js'
 
@@ -56,11 +55,13 @@ test('a context is added, used, shown and removed, in a file that only its owner
   expect(readFileSync(stored(), 'utf8')).not.toContain(engine.userSecret)
 })
 
-test('a process finds the contexts of XDG_CONFIG_HOME, from every folder', async () => {
+test('finds the contexts of XDG_CONFIG_HOME, from every folder', async () => {
   const env = { XDG_CONFIG_HOME: join(folder, 'xdg') }
-  const here = { cwd: folder, env }
-  await startCommand(['context', 'add', 'local', '--env-file', 'engine.env'], here).ended
-  const { out, code } = await startCommand(['feeds', '--context', 'local'], { env }).ended
+  const home = process.cwd()
+  process.chdir(folder)
+  await runHere(['context', 'add', 'local', '--env-file', 'engine.env'], { env })
+  process.chdir(home)
+  const { out, code } = await runHere(['feeds', '--context', 'local'], { env })
   expect([out, code]).toEqual([`${feedID}\n`, 0])
 })
 

@@ -6,21 +6,25 @@ import { ConfidentialHTTPClient, createRemoteRuntime, json } from '@sluice/confi
 import { createVault, type Vault } from '@sluice/confidential-http/vault'
 import { startHTTPSServer } from '@sluice/engine'
 import { startCommand } from '@sluice/test-support/command.js'
-import { until } from '@sluice/test-support/waiting.js'
+import { runHere } from './support/cli.js'
 
 const SECRET = 'a-secret-of-the-enclave'
 
+const home = process.cwd()
 let folder: string
 let vault: Vault
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-enclave-'))
+  process.chdir(folder)
   vault = await createVault(join(folder, 'vault'))
   await vault.put({ key: 'token' }, SECRET, { policy: 'anywhere' })
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => {
+  process.chdir(home)
+  rmSync(folder, { recursive: true, force: true })
+})
 
-const start = (args: readonly string[]) => startCommand(args, { cwd: folder, input: null })
-const run = (args: readonly string[]) => start(args).ended
+const run = (args: readonly string[]) => runHere(args)
 
 describe('sluice keygen', () => {
   test('writes a key that only its owner can read, prints the public half, and overwrites nothing', async () => {
@@ -46,11 +50,14 @@ describe('sluice enclave', () => {
       handler: ({ headers }, response) =>
         void response.end(JSON.stringify({ right: headers.authorization === SECRET })),
     })
-    const { child, output, ended } = start([
-      ...['enclave', '--key', 'enclave.key', '--caller', callerPublicKey],
-      ...['--port', '0', '--loopback'],
-    ])
-    await until(() => output.out.includes('ENCLAVE_PUBLIC_KEY='), 10_000)
+    const { child, output, ended, shows } = startCommand(
+      [
+        ...['enclave', '--key', 'enclave.key', '--caller', callerPublicKey],
+        ...['--port', '0', '--loopback'],
+      ],
+      { cwd: folder, input: null },
+    )
+    await shows(/ENCLAVE_PUBLIC_KEY=/)
     const [, url = ''] = /ENCLAVE_URL=(.*)/.exec(output.out) ?? []
     expect(output.out).toContain(`ENCLAVE_PUBLIC_KEY=${enclavePublicKey}\n`)
 
@@ -73,7 +80,7 @@ describe('sluice enclave', () => {
     await api.close()
     // Node's own answer to it is an inspector, in which all of the process can be read.
     child.kill('SIGUSR1')
-    await until(() => /SIGUSR1 is ignored|Debugger listening/.test(output.err), 10_000)
+    await shows(/SIGUSR1 is ignored|Debugger listening/)
     expect(output.err).not.toContain('Debugger listening')
     child.kill('SIGINT')
     expect((await ended).code).toBe(0)

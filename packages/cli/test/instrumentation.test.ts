@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
-import { command } from '@sluice/test-support/command.js'
 import { rejectInstrumentation } from '../instrumentation.js'
+import { runHere } from './support/cli.js'
 
 const UNCLEAR = 'NODE_OPTIONS that hold a backslash, a control character or an open quote'
 
@@ -52,17 +51,15 @@ describe('a process that is to hold secrets', () => {
 test.each([
   ['NODE_DEBUG', 'nothing'],
   ['OPENSSL_CONF', '/dev/null'],
-])('sluice enclave does not start under %s, unless told that it may', (name, value) => {
+])('sluice enclave does not start under %s, unless told that it may', async (name, value) => {
+  const args = ['enclave', '--key', 'no.key', '--caller', 'x', '--vault', 'no-vault']
   const run = (...more: readonly string[]) =>
-    spawnSync(
-      process.execPath,
-      [command, 'enclave', '--key', 'no.key', '--caller', 'x', '--vault', 'no-vault', ...more],
-      { env: { PATH: process.env.PATH, [name]: value }, encoding: 'utf8' },
-    )
-  const refused = run()
-  expect(refused.status).toBe(2)
-  expect(refused.stderr).toMatch(
+    runHere([...args, ...more], { env: { [name]: value } })
+  const refused = await run()
+  expect(refused.code).toBe(2)
+  expect(refused.err).toMatch(
     new RegExp(`^sluice: Node was started with ${name}, .*--allow-instrumentation\n$`),
   )
-  expect(run('--allow-instrumentation').stderr).toMatch(/no-vault is not a vault/)
+  const told = await run('--allow-instrumentation')
+  expect(told.err).toMatch(/no-vault is not a vault/)
 })

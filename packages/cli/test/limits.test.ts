@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { startCommand } from '@sluice/test-support/command.js'
-import { until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
 import { runHere, start } from './support/cli.js'
 
@@ -44,8 +43,8 @@ const timesOf = (text: string): readonly number[] =>
 
 describe('stream --count', () => {
   test('a process ends by itself with 0 after so many reports, and prints no more', async () => {
-    const { output, ended } = startCommand(['stream', eth, '-n', '2', '--json'], { env: env() })
-    await until(() => output.err.includes('is connected'))
+    const { ended, shows } = startCommand(['stream', eth, '-n', '2', '--json'], { env: env() })
+    await shows(/is connected/)
     publish(1, 20)
     const { out, code } = await ended
     expect([timesOf(out), code]).toEqual([[1, 2], 0])
@@ -55,12 +54,12 @@ describe('stream --count', () => {
     const cursors = join(folder, 'cursors.json')
     const args = ['stream', eth, '--json', '--order', 'sorted', '--cursors', cursors, '-n']
     const running = start([...args, '3'], { env: env() })
-    await until(() => running.output.err.includes('is connected'))
+    await running.shows(/is connected/)
     publish(1, 8)
     expect(timesOf((await running.ended).out)).toEqual([1, 2, 3])
     expect(JSON.parse(readFileSync(cursors, 'utf8'))).toMatchObject({ [eth]: START + 3 })
     const next = start([...args, '5'], { env: env() })
-    await until(() => next.output.err.includes('is connected'))
+    await next.shows(/is connected/)
     publish(9, 9)
     expect(timesOf((await next.ended).out)).toEqual([4, 5, 6, 7, 8])
   })
@@ -70,7 +69,7 @@ describe('stream --for', () => {
   test('ends with 0 and the totals', async () => {
     const startedAt = performance.now()
     const running = start(['stream', eth, '--for', '1s', '--json'], { env: env() })
-    await until(() => running.output.err.includes('is connected'))
+    await running.shows(/is connected/)
     publish(1, 1)
     const { out, err, code } = await running.ended
     expect([timesOf(out), code]).toEqual([[1], 0])
@@ -88,7 +87,7 @@ describe('stream --for', () => {
 describe('--timeout', () => {
   test('a stream without a report for this time ends with 4 and says so', async () => {
     const running = start(['stream', eth, '--timeout', '1s', '--json'], { env: env() })
-    await until(() => running.output.err.includes('is connected'))
+    await running.shows(/is connected/)
     await new Promise(resolve => setTimeout(resolve, 600))
     publish(1, 1)
     const shownAt = performance.now()
@@ -99,17 +98,21 @@ describe('--timeout', () => {
     expect(err).toMatch(/sluice: no report came within 1 s: give --timeout more, or ask sluice doc/)
   })
 
-  test.each(['latest', 'page', 'bulk', 'feeds', 'stream'])(
+  test.each(['latest', 'page', 'bulk', 'feeds', 'stream', 'a process'])(
     'sluice %s ends with 4 at a service that never answers',
-    async name => {
+    async what => {
+      const name = what === 'a process' ? 'bulk' : what
       const silent = createServer(socket => void socket.resume().on('error', () => undefined))
       await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
       const { port } = silent.address() as { port: number }
       const feeds = name === 'feeds' ? [] : ['ETH/USD']
       const more = name === 'page' ? ['--from', '1h'] : []
-      const { out, err, code } = await startCommand([name, ...feeds, ...more, '--timeout', '1s'], {
+      const args = [name, ...feeds, ...more, '--timeout', '1s']
+      const around = {
         env: { ...env(), REST_URL: `http://127.0.0.1:${port}`, WS_URL: `ws://127.0.0.1:${port}` },
-      }).ended
+      }
+      const { out, err, code } =
+        what === 'a process' ? await startCommand(args, around).ended : await runHere(args, around)
       expect([out, code]).toEqual(['', 4])
       expect(err).toMatch(
         /^sluice: (the service has not answered|no report came) within 1 s: .*\n$/,

@@ -11,6 +11,7 @@ import {
   startTLSFront,
   type TestServer,
 } from '@sluice/test-support/wire/egress.js'
+import { runHere } from './support/cli.js'
 
 const feedID = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 const pem = (name: string): string => join(root, 'test', 'vectors', 'tls', name)
@@ -31,23 +32,22 @@ afterAll(async () => {
   await engine.close()
 })
 
-const run = (args: readonly string[], env: Record<string, string> = {}) =>
-  startCommand(args, {
-    env: {
-      API_KEY: engine.apiKey,
-      USER_SECRET: engine.userSecret,
-      REST_URL: `https://localhost:${front.port}`,
-      WS_URL: `wss://localhost:${front.port}`,
-      ...env,
-    },
-  })
+const env = (): Record<string, string> => ({
+  API_KEY: engine.apiKey,
+  USER_SECRET: engine.userSecret,
+  REST_URL: `https://localhost:${front.port}`,
+  WS_URL: `wss://localhost:${front.port}`,
+})
 const certificates = ['--ca', pem('ca.pem'), '--cert', pem('client.pem')]
 
 test('a command goes through the proxy of the environment, with certificates from files', async () => {
   const args = ['--proxy', 'env', ...certificates, '--key', pem('client-encrypted.key')]
-  const { out, err, code } = await run(['latest', feedID, '--json', ...args], {
-    HTTPS_PROXY: proxy.url.replace('//', `//someone:${password}@`),
-    TLS_PASSPHRASE: 'open-sesame',
+  const { out, err, code } = await startCommand(['latest', feedID, '--json', ...args], {
+    env: {
+      ...env(),
+      HTTPS_PROXY: proxy.url.replace('//', `//someone:${password}@`),
+      TLS_PASSPHRASE: 'open-sesame',
+    },
   }).ended
   expect(err).toBe('')
   expect(JSON.parse(out)).toMatchObject({ feedID })
@@ -61,14 +61,14 @@ test.each([
   [['--ca', 'absent.pem'], /^sluice: --ca can’t be read from absent\.pem: ENOENT, .*\n$/],
   [certificates, /^sluice: --cert and --key must be given together\n$/],
 ])('%#: wrong arguments end it with 2', async (args, message) => {
-  const { err, code } = await run(['feeds', ...args]).ended
+  const { err, code } = await runHere(['feeds', ...args], { env: env() })
   expect(err).toMatch(message)
   expect(err).not.toContain(password)
   expect(code).toBe(2)
 })
 
 test('a proxy that refuses ends it with 4', async () => {
-  const { err, code } = await run(['feeds', '--proxy', proxy.url]).ended
+  const { err, code } = await runHere(['feeds', '--proxy', proxy.url], { env: env() })
   expect(err).toMatch(/^sluice: the proxy .* answered 407/)
   expect(code).toBe(4)
 })

@@ -13,6 +13,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { startCommand } from '@sluice/test-support/command.js'
 import { inForm } from '@sluice/test-support/long.js'
+import { createRandom } from '@sluice/test-support/random.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import { type RunningHere, runHere, start } from './support/cli.js'
 
@@ -80,7 +81,7 @@ async function finish(running: RunningHere): Promise<void> {
     } catch {
       return false
     }
-  }, 20_000)
+  })
   running.stop()
   expect((await running.ended).code).toBe(0)
 }
@@ -97,14 +98,17 @@ test('every report is in the files once, and gaps finds none', async () => {
   expect(running.output.err).toMatch(/reports written\n$/)
 })
 
-test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothing twice`, async () => {
+const seed = Number(process.env.SEED ?? 1)
+
+test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothing twice (SEED=${seed})`, async () => {
+  const random = createRandom(seed)
   for (let kill = 0; kill < inForm(3, 20); kill++) {
-    const { child, output, ended } = startCommand(args(), { env: env() })
+    const { child, ended, shows } = startCommand(args(), { env: env() })
     // At any moment: while it starts, while it reads what it has, and while it writes.
-    if (kill % 3 !== 2) await until(() => /is connected/.test(output.err), 20_000)
+    if (kill % 3 !== 2) await shows(/is connected/)
     // Cursors move once what may be missing before them has been asked for.
-    if (kill === 10) await until(() => hasMoved(), 30_000)
-    await pause(Math.random() * 400)
+    if (kill === 10) await until(() => hasMoved())
+    await pause(random.next() * 400)
     child.kill('SIGKILL')
     await ended
   }
@@ -116,7 +120,7 @@ test(`killed ${inForm(3, 20)} times at random, it loses nothing and writes nothi
 
 test('files rotate, and what was being written when it ended is written again', async () => {
   const first = record('--rotate-size', '0.01', '--compress', 'none')
-  await until(() => files().length > 3, 20_000)
+  await until(() => files().length > 3)
   first.stop()
   await first.ended
   const last = files().at(-1) as string

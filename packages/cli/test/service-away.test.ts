@@ -29,7 +29,7 @@ function run(...args: readonly string[]): RunningHere {
   const env = { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint }
   if (args[0] !== 'monitor') return start(args, { env })
   const { child, ...running } = startCommand(args, { env })
-  return { ...running, ended: running.ended, stop: () => void child.kill('SIGINT') }
+  return { ...running, stop: () => void child.kill('SIGINT') }
 }
 
 async function stop(running: RunningHere): Promise<string> {
@@ -50,7 +50,7 @@ describe('a feed by its name, while the service is away at the start', () => {
     ['monitor of all feeds', ['monitor', '--port', '0']],
   ])('is looked up by %s until the service is back', async (_name, args) => {
     const running = run(...args.map(arg => (arg === 'FOLDER' ? folder : arg)))
-    await until(() => running.output.err.includes('attempt 1 of any number'))
+    await running.shows(/attempt 1 of any number/)
     await service.start()
     await until(() => service.open === 1)
     expect(await stop(running)).toMatch(away)
@@ -60,7 +60,7 @@ describe('a feed by its name, while the service is away at the start', () => {
 
   test('is looked up by relay, until Ctrl-C', async () => {
     const running = run('relay', '--nats', 'nats://127.0.0.1:1', '--feeds', 'ETH/USD')
-    await until(() => running.output.err.includes('attempt 2 of any number'))
+    await running.shows(/attempt 2 of any number/)
     expect(await stop(running)).toMatch(away)
   })
 

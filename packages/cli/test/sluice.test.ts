@@ -1,15 +1,12 @@
-import { spawnSync } from 'node:child_process'
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
-import { command, startCommand } from '@sluice/test-support/command.js'
-import { longTest } from '@sluice/test-support/long.js'
+import { startCommand } from '@sluice/test-support/command.js'
 import { publishedReports } from '@sluice/test-support/report/published-reports.js'
-import { until } from '@sluice/test-support/waiting.js'
 import { formatPrice } from 'sluice/report'
-import { runHere } from './support/cli.js'
+import { runHere, start } from './support/cli.js'
 
 const [published] = publishedReports
 
@@ -25,8 +22,6 @@ afterAll(() => engine.close())
 
 const run = (args: readonly string[], env: Record<string, string> = {}, input = '') =>
   runHere(args, { env, input })
-const runProcess = (args: readonly string[], env?: Record<string, string>) =>
-  startCommand(args, { env }).ended
 const credentials = () => ({
   API_KEY: engine.apiKey,
   USER_SECRET: engine.userSecret,
@@ -36,7 +31,7 @@ const credentials = () => ({
 
 describe('sluice demo', () => {
   test('streams from a local engine and finds nothing lost or doubled', async () => {
-    const { code, out, err } = await runProcess(['demo', '--seconds', '2'])
+    const { code, out, err } = await startCommand(['demo', '--seconds', '2']).ended
     expect(err).toBe('')
     expect(out).toMatch(/20 feeds/)
     expect(out).toMatch(/├ hmac-auth {5}attempt/)
@@ -49,34 +44,17 @@ describe('sluice demo', () => {
       out.indexOf('origin 001 is started again'),
     )
     expect(code).toBe(0)
-
     expect(out).toMatch(/caller {6}sends “Bearer \{\{\.demoApiKey\}\}” to https:/)
     expect(out).toMatch(/server {6}received “Bearer sk_demo_[0-9a-f]{24}”: the secret/)
     expect(out).toMatch(/caller {6}decrypted \{"balance":"1250\.00","currency":"USD"\}/)
     expect(out).toMatch(/its own AES key is there [1-9]\d* times, the secret 0 times/)
-  }, 40_000)
-
-  longTest('--watch goes on until Ctrl-C, and still sums up', async () => {
-    const { child, ended, output } = startCommand(['demo', '--watch'])
-    await until(() => /V3 +\d{4}-/.test(output.out))
-    child.kill('SIGINT')
-    const { code } = await ended
-    expect(output.out).toMatch(/lost {8}0/)
-    expect(code).toBe(0)
-  })
-
-  longTest('streams from the service that the environment names', async () => {
-    const { code, out } = await runProcess(['demo', '--seconds', '1'], credentials())
-    expect(out).toContain(`The service at ${engine.endpoint}`)
-    expect(out).toMatch(/delivered \d+, rejected 0/)
-    expect(code).toBe(0)
   })
 })
 
 describe('sluice serve', () => {
   test('runs an engine that another command can use', async () => {
     const signers = join(mkdtempSync(join(tmpdir(), 'sluice-serve-')), 'signers.json')
-    const { child, ended, output } = startCommand([
+    const { child, ended, output, shows } = startCommand([
       'serve',
       '--port',
       '0',
@@ -89,7 +67,7 @@ describe('sluice serve', () => {
       '--signers-out',
       signers,
     ])
-    await until(() => output.err.includes('signed by'))
+    await shows(/signed by/)
     // Standard output may become a file for --env-file.
     expect(output.out).toMatch(
       /^REST_URL=http:.*\nWS_URL=ws:.*\nAPI_KEY=key\nUSER_SECRET=secret\n$/,
@@ -99,11 +77,9 @@ describe('sluice serve', () => {
     ) as Record<string, string>
     const feeds = await run(['feeds'], env)
     expect(feeds.out.trim().split('\n')).toHaveLength(19)
-    const streaming = startCommand(['stream', feeds.out.split('\n')[0] as string, '--json'], {
-      env,
-    })
-    await until(() => streaming.output.out.split('\n').length > 3)
-    streaming.child.kill('SIGTERM')
+    const streaming = start(['stream', feeds.out.split('\n')[0] as string, '--json'], { env })
+    await streaming.shows(/(.*\n){3}/)
+    streaming.stop('SIGTERM')
     expect((await streaming.ended).code).toBe(0)
     const [line] = streaming.output.out.split('\n')
     expect(JSON.parse(line as string).decoded).toMatchObject({
@@ -189,21 +165,6 @@ describe('an error of the arguments', () => {
 })
 
 describe('exit codes', () => {
-  const full = '/dev/full'
-  const whereFull = existsSync(full) ? test : test.skip
-  whereFull('a full disk is 1, and one line', () => {
-    const stdout = openSync(full, 'w')
-    const { status, stderr } = spawnSync(process.execPath, [command, '--version'], {
-      stdio: ['ignore', stdout, 'pipe'],
-      encoding: 'utf8',
-    })
-    closeSync(stdout)
-    expect([status, stderr]).toEqual([
-      1,
-      'sluice: standard output can’t be written: ENOSPC, the disk is full\n',
-    ])
-  })
-
   test.each([
     ['wrong arguments', ['demo', '--seconds', 'soon'], {}, 2, /must be a number/],
     ['an unknown command', ['dance'], {}, 2, /unknown command/],

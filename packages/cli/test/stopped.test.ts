@@ -1,7 +1,9 @@
 import { createServer, type Server } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { startCommand } from '@sluice/test-support/command.js'
-import { pause, until } from '@sluice/test-support/waiting.js'
+import { until } from '@sluice/test-support/waiting.js'
+import { start } from './support/cli.js'
 
 const feedID = `0x0003${'ab'.repeat(30)}`
 const signers = ['a1', 'a2', 'a3', 'a4'].map(byte => `0x${byte.repeat(20)}`)
@@ -33,29 +35,42 @@ const commands: readonly (readonly string[])[] = [
   ['verify', '-', '--signers', signers.join(','), '--f', '1'],
 ]
 
-test.each([
+const environment = (): Record<string, string> => ({
+  API_KEY: 'key',
+  USER_SECRET: 'secret',
+  REST_URL: url,
+  WS_URL: url.replace('http', 'ws'),
+})
+const signals = [
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)(
+] as const
+
+test.each(signals)(
   'a command that is stopped by %s ends with %i, and says so',
   async (signal, exitCode) => {
-    const env = {
-      API_KEY: 'key',
-      USER_SECRET: 'secret',
-      REST_URL: url,
-      WS_URL: url.replace('http', 'ws'),
-    }
     requests = 0
-    const running = commands.map(args => startCommand(args, { env, input: null }))
-    // The commands that ask the service have asked.
-    await until(() => requests >= 6, 20_000)
-    await pause(2000)
-    for (const { child } of running) child.kill(signal)
-    for (const [at, { ended }] of running.entries()) {
-      const { code, out, err } = await ended
-      expect([commands[at]?.[0], code, out]).toEqual([commands[at]?.[0], exitCode, ''])
-      expect(err).toBe(`sluice: stopped by ${signal} before it was done\n`)
-    }
+    const input = new PassThrough()
+    const running = commands.map(args => start(args, { env: environment(), input }))
+    // The commands that ask the service have asked, and the others read.
+    await until(() => requests >= 6 && input.listenerCount('readable') >= 2)
+    for (const { stop } of running) stop(signal)
+    for (const [at, { ended }] of running.entries())
+      expect([commands[at]?.[0], await ended]).toEqual([
+        commands[at]?.[0],
+        { code: exitCode, out: '', err: `sluice: stopped by ${signal} before it was done\n` },
+      ])
   },
-  40_000,
 )
+
+test.each(signals)('so does a process: %s', async (signal, exitCode) => {
+  requests = 0
+  const { child, ended } = startCommand(['latest', feedID], { env: environment(), input: null })
+  await Promise.race([until(() => requests > 0), ended])
+  child.kill(signal)
+  expect(await ended).toEqual({
+    code: exitCode,
+    out: '',
+    err: `sluice: stopped by ${signal} before it was done\n`,
+  })
+})

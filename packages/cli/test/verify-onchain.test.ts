@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
-import { startCommand } from '@sluice/test-support/command.js'
 import { type Chain, startChain } from '@sluice/test-support/ethereum/chain.js'
 import { setOf } from '@sluice/test-support/ethereum/reading.js'
 import { published, publishedSigners } from '@sluice/test-support/report/signed-reports.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { start } from './support/cli.js'
+import { runHere, start } from './support/cli.js'
 
 const { fullReport, configDigest, signers } = published(8)
 
@@ -16,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => chain.close())
 
-const verify = (...args: readonly string[]) => startCommand(['verify', fullReport, ...args]).ended
+const verify = (...args: readonly string[]) => runHere(['verify', fullReport, ...args])
 
 describe('sluice verify --onchain', () => {
   test('verifies by the signers of a contract', async () => {
@@ -30,7 +29,7 @@ describe('sluice verify --onchain', () => {
     const { url } = await chain.startNode()
     const other = published(0).fullReport
     const args = ['verify', other, '--onchain', url, '--verifier', chain.proxy, '--json']
-    const { code, out } = await startCommand(args).ended
+    const { code, out } = await runHere(args)
     expect(code).toBe(1)
     expect(JSON.parse(out)).toMatchObject({ verified: false, reason: 'unknown-digest' })
   })

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
-import { startCommand } from '@sluice/test-support/command.js'
-import { until } from '@sluice/test-support/waiting.js'
 import { startProxy } from '@sluice/test-support/wire/egress.js'
 import type { DoctorReport } from '../../doctor/doctor.js'
 import { type Around, runHere, start } from '../support/cli.js'
@@ -18,11 +16,11 @@ afterAll(() => engine.close())
 
 const quick = ['--seconds', '0.2']
 
-test('a process prints a line per finding, and what is wrong with what to do', async () => {
+test('prints a line per finding, and what is wrong with what to do', async () => {
   const args = ['doctor', ...quick, engine.feeds[0] as string]
-  const { code, out, err } = await startCommand(args, {
+  const { code, out, err } = await runHere(args, {
     env: { ...env, USER_SECRET: 'another-secret-of-the-test' },
-  }).ended
+  })
   expect(err).toBe('')
   expect(out).toMatch(/^ok {11}node {9}\d+\.\d+\.\d+; sluice/)
   expect(out).toMatch(/\nfailed {7}credentials {2}the service rejects .*\n {26}→ check both for/)
@@ -98,8 +96,8 @@ test.each([
 })
 
 test('ends with 130 and without a verdict when it is stopped', async () => {
-  const { ended, output, stop } = start(['doctor', '--seconds', '60'], { env })
-  await until(() => /credentials {2}accepted/.test(output.out))
+  const { ended, shows, stop } = start(['doctor', '--seconds', '60'], { env })
+  await shows(/credentials {2}accepted/)
   stop()
   const { code, out } = await ended
   expect(code).toBe(130)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { startOf, thisProcess } from '@sluice/source/platform/node/lock.js'
 import { built } from '@sluice/test-support/files.js'
+import { inForm } from '@sluice/test-support/long.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { Recording } from '../../record/recording.js'
 
@@ -60,7 +61,7 @@ onLinux('so is one of a process that was killed, and that nobody has waited for'
   const shell = spawn('sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 60'])
   try {
     const pid = Number((await once(shell.stdout, 'data'))[0])
-    await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '), 10_000)
+    await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '))
     write({ ...facts, pid, start: startOf(pid) })
     await expectTaken()
   } finally {
@@ -82,7 +83,7 @@ test('nobody removes a lock while another process takes it over', async () => {
   write({ ...facts, pid: NOBODY })
   write(parent, `${path}.next`)
   const locking = lock(dir)
-  await pause(300)
+  await pause(100)
   expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ pid: NOBODY })
   rmSync(`${path}.next`)
   await (await locking)()
@@ -96,20 +97,27 @@ process.stdin.once('data', async () => {
   const taken = await takeLock(${JSON.stringify(path)})
   process.stdout.write(typeof taken === 'string' ? taken : 'taken ')
 }).once('end', () => process.exit())`
-  const children = Array.from({ length: 4 }, () =>
+  const children = Array.from({ length: inForm(2, 4) }, () =>
     spawn(process.execPath, ['--input-type=module', '-e', code]),
   )
   const outputs = children.map(() => '')
   children.forEach((child, index) => {
-    child.stdout.on('data', chunk => {
-      outputs[index] += String(chunk)
-    })
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        outputs[index] += String(chunk)
+      })
   })
+  const oneEnds = Promise.race(children.map(child => once(child, 'exit'))).then(() => {
+    throw new Error(`a process has ended: ${outputs.join('; ')}`)
+  })
+  oneEnds.catch(() => undefined)
+  const untilAll = (condition: () => boolean): Promise<unknown> =>
+    Promise.race([until(condition), oneEnds])
   try {
-    await until(() => outputs.every(output => output === 'ready '), 30_000)
+    await untilAll(() => outputs.every(output => output === 'ready '))
     write({ ...facts, pid: NOBODY })
     for (const { stdin } of children) stdin.write('go')
-    await until(() => outputs.every(output => output.length > 'ready '.length), 30_000)
+    await untilAll(() => outputs.every(output => output.length > 'ready '.length))
     expect(outputs.filter(output => output === 'ready taken ')).toHaveLength(1)
     for (const output of outputs) expect(output).toMatch(/^ready (taken $|process \d+ on )/)
   } finally {

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { type Ran, untilShown } from '@sluice/test-support/command.js'
-import type { IO } from '../../io.js'
+import { type IO, StopReason } from '../../io.js'
 import { run } from '../../program.js'
 
 /** What a command is given, where it runs in the test itself. */
@@ -21,8 +21,8 @@ export interface RunningHere {
   readonly ended: Promise<Ran>
   /** Waits until one of its outputs matches. Rejects, with both, where it ends before. */
   readonly shows: (pattern: RegExp) => Promise<void>
-  /** As Ctrl-C. */
-  stop(): void
+  /** Stops it as by a signal. @default SIGINT, as Ctrl-C */
+  stop(signal?: StopReason['signal']): void
 }
 
 /** Starts the command with these arguments. */
@@ -53,13 +53,15 @@ export function start(args: readonly string[], around: Around = {}): RunningHere
   const ended = run(args, io).then(async code => {
     // What was written last is read in a later task.
     await new Promise(setImmediate)
+    // A command that has secrets hears it for good, as its process ends with it.
+    process.removeAllListeners('SIGUSR1')
     return { code, ...output }
   })
   return {
     output,
     ended,
     shows: pattern => untilShown(pattern, output, ended, look => void watchers.add(look)),
-    stop: () => stop.abort(),
+    stop: (signal = 'SIGINT') => stop.abort(new StopReason(signal)),
   }
 }
 

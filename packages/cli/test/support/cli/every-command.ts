@@ -81,7 +81,7 @@ export const cases: Readonly<Record<string, Case>> = {
 /** A service, and a directory with the files that the commands read. */
 export class World implements AsyncDisposable {
   readonly engine: DataEngine
-  readonly folder = mkdtempSync(join(tmpdir(), 'sluice-everywhere-'))
+  readonly folder: string = mkdtempSync(join(tmpdir(), 'sluice-everywhere-'))
 
   private constructor(engine: DataEngine) {
     this.engine = engine
@@ -97,7 +97,7 @@ export class World implements AsyncDisposable {
   }
 
   /** The environment of a command. The service may be behind a proxy. */
-  env({ endpoint, wsEndpoint } = this.engine as Urls): Record<string, string> {
+  env({ endpoint, wsEndpoint }: Urls = this.engine): Record<string, string> {
     const { apiKey, userSecret } = this.engine
     return { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint }
   }
