@@ -102,7 +102,8 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
             notOurs(file, `belongs to ${owner}, for which this stream waits a minute at most`),
           ),
       }).catch(error => {
-        throw signal.aborted ? error : failed('locked', file, error)
+        const isTold = signal.aborted || error instanceof DataStreamsError
+        throw isTold ? error : failed('locked', file, error)
       })
       if (typeof taken === 'string') throw notOurs(file, `belongs to ${taken}`)
       held = taken

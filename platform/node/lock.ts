@@ -1,8 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync, readlinkSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  type Stats,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { hostname } from 'node:os'
 import host from 'node:process'
 import { sleep } from '../../core/async.js'
+import { ValidationError } from '../../core/errors.js'
 import { codeOf } from './files.js'
 
 /** Identifies a process. Other processes can store, compare and print these facts. */
@@ -105,7 +114,7 @@ function statOf(pid: number): { readonly state: string; readonly start: string }
 export interface Lock {
   /**
    * Names the process that holds the lock now; undefined if this process holds it. If the lock file
-   * was deleted, creates it again.
+   * was deleted, creates it again. Throws if something other than a file is in its place.
    */
   other(): string | undefined
   /** Releases the lock. */
@@ -139,6 +148,8 @@ const POLL = 100
  * itself holds: its other stream may be closing.
  */
 const NOTICE = 2000
+/** How often a deleted lock file is created again, while others create and delete it, too. */
+const MAX_TRIES = 10
 
 type State = 'free' | 'ended' | 'running' | 'unknown'
 /** The result of a look at a lock file. */
@@ -151,7 +162,7 @@ interface Look {
  * Takes a lock file for this process, or resolves with a text that names its owner. The lock of a
  * process that has ended is taken over. If the process id can be looked up, this happens at once.
  * Otherwise (another machine or container), it happens after ten seconds without a sign of life in
- * the file.
+ * the file. Rejects if something other than a file is in its place.
  */
 export async function takeLock(path: string, options: LockOptions = {}): Promise<Lock | string> {
   const { patience = 0, signal = new AbortController().signal, waiting } = options
@@ -214,7 +225,7 @@ function keep(path: string, text: string): Lock {
 
   function beat(): void {
     try {
-      if (readFileSync(path, 'utf8') !== text) return
+      if (read(path)?.text !== text) return
       const now = new Date()
       utimesSync(path, now, now)
     } catch {
@@ -223,18 +234,20 @@ function keep(path: string, text: string): Lock {
   }
 
   function other(): string | undefined {
-    for (;;) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const found = read(path)
       if (found === undefined ? create(path, text) : found.text === text) return undefined
       if (found !== undefined) return describeProcess(found.owner)
     }
+    throw new ValidationError(`the lock file ${path} must stay in its place: others delete it`)
   }
 
   return {
     other,
     release() {
       clearInterval(timer)
-      if (read(path)?.text === text) rmSync(path, { force: true })
+      // Whatever else is in its place is not the lock of this process.
+      if (isFile(path) && read(path)?.text === text) rmSync(path, { force: true })
     },
   }
 }
@@ -270,20 +283,36 @@ function createLook(): (path: string) => Look {
 }
 
 /**
- * Reads a lock file. `sign` changes with each sign of life. `owner` is undefined if the text does
- * not name an owner.
+ * Reads a lock file. Undefined if nothing is in its place. `sign` changes with each sign of life.
+ * `owner` is undefined if the text does not name an owner. Throws if something else is in its place:
+ * a link could name a file that does not exist, and a read of a pipe would wait for ever.
  */
 function read(path: string) {
-  let text: string
-  let time: number
   try {
-    text = readFileSync(path, 'utf8')
-    time = statSync(path).mtimeMs
+    const found = lstatSync(path)
+    const kind = kindOf(found)
+    if (kind !== 'file')
+      throw new ValidationError(
+        `the lock file ${path} must be a file, and not a ${kind}: remove it`,
+      )
+    const text = readFileSync(path, 'utf8')
+    return { text, sign: `${found.mtimeMs} ${text}`, owner: ownerIn(text) }
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT') return undefined
     throw thrown
   }
-  return { text, sign: `${time} ${text}`, owner: ownerIn(text) }
+}
+
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
+}
+
+function kindOf(found: Stats): string {
+  if (found.isFile()) return 'file'
+  if (found.isSymbolicLink()) return 'link'
+  if (found.isDirectory()) return 'folder'
+  if (found.isFIFO()) return 'pipe'
+  return found.isSocket() ? 'socket' : 'device'
 }
 
 function ownerIn(text: string): ProcessFacts | undefined {

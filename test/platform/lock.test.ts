@@ -1,16 +1,21 @@
-import {
+import { execFileSync, spawn } from 'node:child_process'
+import fs, {
+  lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { type Lock, startOf, takeLock, thisProcess } from '../../platform/node/lock.js'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { type Lock, ownerOf, startOf, takeLock, thisProcess } from '../../platform/node/lock.js'
 
 let folder: string
 let path: string
@@ -154,4 +159,106 @@ test('a folder that is not there is an error', async () => {
   const { found } = take()
   await wait(0)
   expect(found).toMatchObject({ error: { code: 'ENOENT' } })
+})
+
+const isWindows = process.platform === 'win32'
+/** What may be in the place of a lock file, and who must be stopped afterwards. */
+const obstacles: [string, (path: string) => unknown][] = [
+  ['a link to nothing', path => symlinkSync('nowhere', path)],
+  ['a link to itself', path => symlinkSync('x.lock', path)],
+  [
+    'a link to a lock',
+    path => {
+      writeFileSync(join(folder, 'other'), JSON.stringify(parent))
+      symlinkSync('other', path)
+    },
+  ],
+  ['a folder', path => mkdirSync(path)],
+  ...(isWindows
+    ? []
+    : ([
+        [
+          'a pipe',
+          path => {
+            execFileSync('mkfifo', [path])
+            // Ends the read of code that waits for a writer.
+            const writer = spawn('sh', ['-c', ': > "$0"', path], { stdio: 'ignore' })
+            return () => writer.kill()
+          },
+        ],
+        [
+          'a socket',
+          path =>
+            new Promise(resolve => {
+              const server = createServer().listen(path, () => resolve(() => server.close()))
+            }),
+        ],
+      ] as [string, (path: string) => unknown][])),
+]
+
+describe.each(obstacles)('%s in its place', (what, put) => {
+  const kind = what.split(' ')[1] as string
+  let stop: unknown
+  const obstruct = async (at: string): Promise<void> => {
+    stop = await put(at)
+  }
+  afterEach(() => {
+    if (typeof stop === 'function') stop()
+    stop = undefined
+  })
+  const error = () => ({
+    name: 'ValidationError',
+    message: `the lock file ${path} must be a file, and not a ${kind}: remove it`,
+  })
+
+  test('is an error of who takes the lock, and of who looks for its owner', async () => {
+    await obstruct(path)
+    const { found } = take(60_000)
+    await wait(0)
+    expect(found).toMatchObject({ error: error() })
+    expect(() => ownerOf(path)).toThrow(error().message)
+  })
+
+  test('is an error of who holds the lock, and stays', async () => {
+    const { found } = take()
+    await wait(0)
+    const lock = found.result as Lock
+    rmSync(path)
+    await obstruct(path)
+    await wait(2000)
+    expect(() => lock.other()).toThrow(error().message)
+    lock.release()
+    expect(lstatSync(path).isFile()).toBe(false)
+  })
+
+  test('of the second lock is an error, too', async () => {
+    write({ ...parent, pid: 2 ** 22 + 1 })
+    const first = path
+    path = `${first}.next`
+    await obstruct(path)
+    const found: { error?: unknown } = {}
+    takeLock(first).catch(thrown => {
+      found.error = thrown
+    })
+    await wait(0)
+    // A link to itself is one here to another place.
+    expect(found).toMatchObject({ error: error() })
+  })
+})
+
+test('a lock that others delete whenever it is looked at is an error', async () => {
+  const { found } = take()
+  await wait(0)
+  const lock = found.result as Lock
+  // A file that another process creates after each look, and deletes before the next.
+  const look = jest.spyOn(fs, 'lstatSync').mockImplementation(() => {
+    throw Object.assign(new Error('not there'), { code: 'ENOENT' })
+  })
+  try {
+    expect(() => lock.other()).toThrow(`the lock file ${path} must stay in its place`)
+  } finally {
+    look.mockRestore()
+  }
+  lock.release()
+  expect(readdirSync(folder)).toEqual([])
 })

@@ -243,6 +243,7 @@ function numberOf(name: string): number {
 async function lockDirectory(directory: string): Promise<Lock> {
   const path = join(directory, LOCK)
   const taken = await takeLock(path).catch((cause: unknown) => {
+    if (isStreamsError(cause)) throw cause
     throw fileError('--dir', directory, cause, 'written to')
   })
   if (typeof taken !== 'string') return taken

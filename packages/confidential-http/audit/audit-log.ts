@@ -96,7 +96,8 @@ export async function openAuditLog(options: AuditLogOptions): Promise<OpenAuditL
   )
   const permissions = createPermissions({ insecurePermissions })
   const lock = await takeLock(`${file}.lock`).catch(thrown => {
-    throw auditError(`${file}.lock can't be written: ${codeOf(thrown)}`)
+    const why = isStreamsError(thrown) ? thrown.message : codeOf(thrown)
+    throw auditError(`${file}.lock can't be written: ${why}`)
   })
   if (typeof lock === 'string')
     throw auditError(
