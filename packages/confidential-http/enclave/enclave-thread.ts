@@ -39,11 +39,11 @@ serveThread<ThreadSettings>(async function openEnclave(settings, log) {
     request: (request, { startedAt, signal }) =>
       enclave.send(request, { owner: caller, startedAt, signal }),
     call: (call, facts) => enclave.carryOut(call, facts),
-    secrets: names =>
+    secrets: (names, signal) =>
       Promise.all(
         names.map(async name => ({
           owner: caller,
-          value: await readSecret(vault, { ...name, owner: caller }),
+          value: await readSecret(vault, { ...name, owner: caller }, signal),
         })),
       ),
   }

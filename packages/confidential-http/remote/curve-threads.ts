@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { Worker } from 'node:worker_threads'
 import type { BoxKeys } from 'sluice/internal'
-import { startWorker } from '../thread/worker.js'
+import { startWorker, terminateWorker } from '../thread/worker.js'
 import { Admission, type Asker } from './admission.js'
 import { openRequest, sealAnswer, sealBootKey } from './protocol.js'
 
@@ -37,6 +37,11 @@ export function runCurveTask(task: CurveTask, { enclave, boot }: CurveKeys): unk
 
 const MAX_THREADS = 4
 const MEMORY_MB = 64
+/**
+ * How many milliseconds a task may take, from a few milliseconds of arithmetic to a thread that
+ * still starts on a slow machine. After that the thread is replaced, and its place is free again.
+ */
+const MAX_TASK = 120_000
 
 /**
  * Does the curve work of an enclave in threads, so that its event loop stays free. There are as
@@ -93,18 +98,25 @@ class CurveThread {
     this.#worker ??= this.#start()
     const worker = this.#worker
     if (worker === undefined) return Promise.resolve(runCurveTask(task, this.#keys))
+    let timer: ReturnType<typeof setTimeout> | undefined
     return new Promise((resolve, reject) => {
       this.#fail = reject
       worker.once('message', resolve)
       worker.postMessage(task)
+      timer = setTimeout(() => {
+        this.#worker = undefined
+        void terminateWorker(worker)
+        reject(new Error(`a thread of the enclave did no task within ${MAX_TASK} ms`))
+      }, MAX_TASK).unref()
     }).finally(() => {
+      clearTimeout(timer)
       this.#fail = undefined
       worker.removeAllListeners('message')
     })
   }
 
   async close(): Promise<void> {
-    await this.#worker?.terminate()
+    if (this.#worker !== undefined) await terminateWorker(this.#worker)
   }
 
   #start(): Worker | undefined {
@@ -118,7 +130,8 @@ class CurveThread {
     // The event `exit` follows, and rejects the task.
     started.on('error', () => undefined)
     started.on('exit', () => {
-      if (this.#worker === started) this.#worker = undefined
+      if (this.#worker !== started) return
+      this.#worker = undefined
       this.#fail?.(new Error('a thread of the enclave ended'))
     })
     return started

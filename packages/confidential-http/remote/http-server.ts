@@ -80,6 +80,39 @@ export async function startServer(
   }
 }
 
+/**
+ * Reads the body of a request. Resolves with the body, or with the HTTP status to refuse the request
+ * by: 413 if the body is longer than `maxBytes`, 408 if it is not complete in time. It looks at the
+ * time itself, because a body may come byte by byte. Of a longer body, up to `maxRead` bytes are
+ * read and dropped, so that the sender receives the refusal.
+ */
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  maxRead: number = maxBytes,
+): Promise<Buffer | 408 | 413> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  return new Promise<Buffer | 408 | 413>((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    function stop(status: 408 | 413): void {
+      chunks.length = 0
+      request.pause()
+      resolve(status)
+    }
+    timer = setTimeout(() => stop(408), REQUEST_TIMEOUT)
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.byteLength
+      if (size <= maxBytes) chunks.push(chunk)
+      else chunks.length = 0
+      if (size > Math.max(maxBytes, maxRead)) stop(413)
+    })
+    request.on('end', () => resolve(size > maxBytes ? 413 : Buffer.concat(chunks)))
+    request.on('error', reject)
+    request.on('close', () => reject(new Error('the connection was closed')))
+  }).finally(() => clearTimeout(timer))
+}
+
 /** How many addresses of authentic requests are remembered. */
 const MAX_KNOWN = 1024
 

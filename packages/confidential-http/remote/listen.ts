@@ -7,6 +7,7 @@ import {
   type Connections,
   type Listening,
   type ListenOptions,
+  readBody,
   startServer,
 } from './http-server.js'
 import {
@@ -70,25 +71,12 @@ export async function listen(
 }
 
 /**
- * Reads a posted body. If it is longer than `maxBytes`, its bytes are dropped. The server still
- * reads bodies up to the length that callers of this library may send, so that these callers
- * receive the rejection.
+ * Reads a posted body. The server still reads bodies up to the length that callers of this library
+ * may send, so that these callers receive the rejection.
  */
-function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const rejectLength = (): void => reject(new Rejection(413, 'the request is too long'))
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.byteLength
-      if (size <= maxBytes) chunks.push(chunk)
-      else chunks.length = 0
-      if (size <= Math.max(maxBytes, MAX_SEALED_BYTES)) return
-      request.pause()
-      rejectLength()
-    })
-    request.on('end', () => (size > maxBytes ? rejectLength() : resolve(Buffer.concat(chunks))))
-    request.on('error', reject)
-    request.on('close', () => reject(new Error('the connection was closed')))
-  })
+async function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const body = await readBody(request, maxBytes, MAX_SEALED_BYTES)
+  if (body === 413) throw new Rejection(413, 'the request is too long')
+  if (body === 408) throw new Rejection(408, 'the request did not arrive in time')
+  return body
 }

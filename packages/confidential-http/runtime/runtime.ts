@@ -275,7 +275,7 @@ function createRuntime<Config, Report>(
     send,
     readSecrets(names) {
       checkOpen()
-      const question = { type: 'secrets', names } as const
+      const question = { type: 'secrets', names, timeout: defaultTimeout } as const
       return thread.send<readonly ReleasedSecret[]>(question, defaultTimeout + GRACE).result
     },
     log,

@@ -1,7 +1,7 @@
 import host from 'node:process'
 import { workerData } from 'node:worker_threads'
-import { asError, type Log } from 'sluice/core'
-import { type ConfidentialReply, EnclaveError } from 'sluice/plugins/confidential-http'
+import { abortable, asError, createLifetime, type Log } from 'sluice/core'
+import { type ConfidentialReply, EnclaveError, VaultError } from 'sluice/plugins/confidential-http'
 import { kindOfError, toFailure, withSent } from '../outcome.js'
 import { durationMs } from '../request/duration.js'
 import type { ConfidentialHTTPRequestMessage } from '../request/message.js'
@@ -41,7 +41,7 @@ export interface Service {
   /** Carries out a call. Absent if no layers outside the thread may send calls. */
   call?(call: CallFields, facts: Facts): Promise<ConfidentialReply>
   /** Returns the values of secrets. Absent if the calling thread must not get such values. */
-  secrets?(names: readonly SecretKey[]): Promise<readonly ReleasedSecret[]>
+  secrets?(names: readonly SecretKey[], signal: AbortSignal): Promise<readonly ReleasedSecret[]>
 }
 
 /**
@@ -135,7 +135,12 @@ export function serveThread<Settings>(
   })
 }
 
-async function askService(service: Service, question: Question, facts: Facts): Promise<unknown> {
+/** Carries out a question. Rejects if the service has nothing for its type. */
+export async function askService(
+  service: Service,
+  question: Question,
+  facts: Facts,
+): Promise<unknown> {
   switch (question.type) {
     case 'request':
       return service.request(question.request, facts)
@@ -144,7 +149,7 @@ async function askService(service: Service, question: Question, facts: Facts): P
       return service.call(question.call, facts)
     case 'secrets':
       try {
-        if (service.secrets !== undefined) return await service.secrets(question.names)
+        if (service.secrets !== undefined) return await readSecrets(service, question, facts)
       } catch (thrown) {
         throw withSent(asError(thrown), false)
       }
@@ -152,6 +157,30 @@ async function askService(service: Service, question: Question, facts: Facts): P
         code: 'CAPABILITY',
         mayHaveBeenSent: false,
       })
+  }
+}
+
+/**
+ * Reads secrets. Holders that do not answer must not make the calling thread take this thread for
+ * dead, so the time limit is kept here.
+ */
+async function readSecrets(
+  service: Service,
+  { names, timeout }: Extract<Question, { type: 'secrets' }>,
+  { startedAt, signal }: Facts,
+): Promise<unknown> {
+  const life = createLifetime(signal)
+  const late = (): void =>
+    life.end(new VaultError(`the vault did not release its secrets within ${timeout} ms`))
+  const timer = setTimeout(late, Math.max(0, startedAt + timeout - Date.now()))
+  try {
+    return await abortable(
+      (service.secrets as Required<Service>['secrets'])(names, life.signal),
+      life.signal,
+    )
+  } finally {
+    clearTimeout(timer)
+    life.end()
   }
 }
 

@@ -43,8 +43,11 @@ export type Question =
    * A call that has already passed layers outside the thread. The answer is a ConfidentialReply.
    */
   | { readonly type: 'call'; readonly call: CallFields }
-  /** The names of secrets. The answer has a ReleasedSecret for each name. */
-  | { readonly type: 'secrets'; readonly names: readonly SecretKey[] }
+  /**
+   * The names of secrets. The answer has a ReleasedSecret for each name. It must come within
+   * `timeout` milliseconds.
+   */
+  | { readonly type: 'secrets'; readonly names: readonly SecretKey[]; readonly timeout: number }
 
 /** A message to the enclave's thread. */
 export type ToThread =

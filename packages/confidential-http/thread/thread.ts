@@ -46,6 +46,9 @@ type Outcome = { readonly response: unknown } | { readonly error: Error }
 /** A question. It has an outcome once the thread has answered. */
 interface Asked {
   outcome?: Outcome
+  readonly sentAt: number
+  /** Ends the question when its time is up, also if nobody waits for its answer. */
+  readonly timer: ReturnType<typeof setTimeout>
   onConnected?: (() => void) | undefined
   /** Removes the listener from the caller's signal. */
   forget?: () => void
@@ -56,10 +59,10 @@ interface Asked {
 const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'connection']
 
 /**
- * How many milliseconds a thread may take to start. With a lower limit, a slow machine might never
- * get a thread ready.
+ * How many milliseconds a thread may take to start, whatever the time limits of its questions are.
+ * With a lower limit, a slow machine might never get a thread ready.
  */
-const MAX_START = 10_000
+const MAX_START = 120_000
 
 /**
  * A thread that answers questions. The thread itself does not keep the process alive. Only an
@@ -75,6 +78,8 @@ export class Thread {
    */
   readonly #received: Int32Array
   readonly #startedAt = performance.now()
+  /** Ends the thread if it does not become ready. */
+  readonly #starting: ReturnType<typeof setTimeout>
   readonly #ready = createDeferred()
   /** The questions without an outcome, by id. */
   readonly #open = new Map<number, Asked>()
@@ -82,7 +87,8 @@ export class Thread {
   /** How many promises of this thread callers are awaiting. */
   #awaited = 0
   #idle = createDeferred()
-  #isReady = false
+  /** When the thread became ready; undefined while it is starting. */
+  #readyAt: number | undefined
   /** Whether the thread has opened its service, so that requests may have been sent. */
   #isOpen = false
   #ended: Error | undefined
@@ -106,6 +112,7 @@ export class Thread {
     })
     port1.on('message', (message: FromThread) => this.#receive(message))
     port1.unref()
+    this.#starting = setTimeout(() => this.#checkStart(), MAX_START).unref()
   }
 
   /** Resolves when the thread is ready for questions. Rejects if it can't start. */
@@ -144,8 +151,9 @@ export class Thread {
   }
 
   /**
-   * Sends a question. If a started thread does not answer within `timeout` milliseconds, it counts
-   * as dead and is ended.
+   * Sends a question. It fails if it has no answer after `timeout` milliseconds, also if nobody
+   * waits for its answer. A thread that was ready for all of this time then counts as dead and is
+   * ended. A thread that was still starting is kept.
    */
   send<Value>(
     question: Question,
@@ -153,7 +161,14 @@ export class Thread {
     { signal, awaitsOutcome = false, onConnected }: SendOptions = {},
   ): Sent<Value> {
     const id = ++this.#lastID
-    const asked: Asked = { onConnected }
+    const sentAt = performance.now()
+    const deadline = sentAt + timeout
+    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
+    const giveUp = (): void => this.#giveUp(id, timeout)
+    const asked: Asked = {
+      ...{ onConnected, sentAt },
+      timer: setTimeout(giveUp, timeLeft()).unref(),
+    }
     this.#open.set(id, asked)
     this.#post({ ...question, id, startedAt: Date.now() })
     if (signal !== undefined)
@@ -163,9 +178,6 @@ export class Thread {
       })
     if (this.#ended !== undefined) this.#complete(id, { error: this.#ended })
 
-    const deadline = performance.now() + timeout
-    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
-    const giveUp = (): void => this.#giveUp(id, timeout)
     let awaited: Promise<Value> | undefined
     return {
       result: () => {
@@ -178,7 +190,7 @@ export class Thread {
           else giveUp()
         }
       },
-      resultAsync: () => (awaited ??= this.#wait(asked, timeLeft(), giveUp)),
+      resultAsync: () => (awaited ??= this.#wait(asked)),
     }
   }
 
@@ -190,9 +202,11 @@ export class Thread {
     if (this.#ended === undefined) {
       this.#ended = reason
       this.#ready.reject(reason)
+      clearTimeout(this.#starting)
       // A thread that has not started yet may only be slow. If it were terminated at once, it could
-      // leave a file open.
-      const patience = this.#isReady ? 0 : this.#startedAt + MAX_START - performance.now()
+      // leave a file open. It ends by itself as soon as it has started.
+      const patience =
+        this.#readyAt === undefined ? this.#startedAt + MAX_START - performance.now() : 0
       this.#exited = stopWorker(this.#worker, patience)
       const error = withSent(reason, this.#isOpen) as Error
       for (const id of [...this.#open.keys()]) this.#complete(id, { error })
@@ -220,7 +234,8 @@ export class Thread {
         this.#complete(message.id, { error: fromFailure(message.failure) })
         break
       case 'opened':
-        this.#isReady = true
+        this.#readyAt = performance.now()
+        clearTimeout(this.#starting)
         this.#isOpen = message.failure === undefined
         if (message.failure === undefined) this.#ready.resolve()
         else this.#fail(fromFailure(message.failure))
@@ -244,6 +259,7 @@ export class Thread {
     const asked = this.#open.get(id)
     if (asked === undefined) return
     this.#open.delete(id)
+    clearTimeout(asked.timer)
     asked.outcome = outcome
     asked.forget?.()
     asked.settle?.()
@@ -260,15 +276,27 @@ export class Thread {
   /** Fails a question whose time is up. */
   #giveUp(id: number, timeout: number): void {
     this.#receiveAll()
-    if (!this.#open.has(id)) return
+    this.#checkStart()
+    const asked = this.#open.get(id)
+    if (asked === undefined) return
     const ms = Math.round(timeout)
-    if (this.#isReady || performance.now() - this.#startedAt > MAX_START) {
-      const rule = `did not answer within ${ms} ms and was ended; the next request starts another`
-      this.#fail(new EnclaveError(`the enclave's thread ${rule}`))
-    } else {
+    if (this.#readyAt === undefined) {
       const rule = `was still starting after ${ms} ms: ask again, or allow the request more time`
       this.#cancel(id, new EnclaveError(`the enclave's thread ${rule}`, { mayHaveBeenSent: false }))
+    } else if (this.#readyAt > asked.sentAt) {
+      const rule = `had just started and did not answer within ${ms} ms: allow the request more time`
+      this.#cancel(id, new EnclaveError(`the enclave's thread ${rule}`))
+    } else {
+      const rule = `did not answer within ${ms} ms and was ended; the next request starts another`
+      this.#fail(new EnclaveError(`the enclave's thread ${rule}`))
     }
+  }
+
+  /** Ends the thread if it has been starting for too long. */
+  #checkStart(): void {
+    if (this.#readyAt !== undefined || performance.now() - this.#startedAt < MAX_START) return
+    const rule = `was still starting after ${MAX_START} ms and was ended; the next request starts another`
+    this.#fail(new EnclaveError(`the enclave's thread ${rule}`))
   }
 
   #fail(error: Error): void {
@@ -282,17 +310,12 @@ export class Thread {
     )
   }
 
-  async #wait<Value>(asked: Asked, ms: number, giveUp: () => void): Promise<Value> {
-    const timer = setTimeout(giveUp, ms)
+  async #wait<Value>(asked: Asked): Promise<Value> {
     const settled = new Promise<void>(resolve => {
       asked.settle = resolve
     })
-    try {
-      if (asked.outcome === undefined) await this.#keepAlive(settled)
-      return unwrap(asked.outcome as unknown as Outcome)
-    } finally {
-      clearTimeout(timer)
-    }
+    if (asked.outcome === undefined) await this.#keepAlive(settled)
+    return unwrap(asked.outcome as unknown as Outcome)
   }
 
   /** Waits for a message of the thread and keeps the process alive until then. */

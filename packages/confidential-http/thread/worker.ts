@@ -95,6 +95,22 @@ export function startWorker(
 const MAX_STOP = 800
 
 /**
+ * Terminates a worker. Resolves when the worker has exited, or after `MAX_STOP` milliseconds.
+ */
+export function terminateWorker(worker: Worker): Promise<void> {
+  return new Promise(resolve => {
+    const waiting = setTimeout(resolve, MAX_STOP)
+    void worker
+      .terminate()
+      .catch(() => undefined)
+      .then(() => {
+        clearTimeout(waiting)
+        resolve()
+      })
+  })
+}
+
+/**
  * Stops a worker. A worker whose port is closed exits by itself unless it hangs. A worker that
  * hangs is terminated, but not earlier than after `patience` milliseconds. Resolves when the worker
  * has exited, or after `MAX_STOP` milliseconds. The limit is needed because early releases of Node

@@ -99,10 +99,15 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
  * Gets one secret from the vault for a workflow that asks for the secret's value. From then on, the
  * workflow must protect the value.
  */
-export async function readSecret(vault: SecretVault, name: SecretName): Promise<string> {
+export async function readSecret(
+  vault: SecretVault,
+  name: SecretName,
+  signal?: AbortSignal,
+): Promise<string> {
   const keys = boxKeys()
+  const request = { name, keys, ...(signal !== undefined && { signal }) }
   try {
-    const { value, use = 'anywhere' } = await new SecretReader(vault).read({ name, keys })
+    const { value, use = 'anywhere' } = await new SecretReader(vault).read(request)
     if (use === 'anywhere') return value
     throw new EnclaveError(
       `secret ${name.key} has a policy, and so is put into requests alone: no workflow gets its value`,

@@ -1,8 +1,10 @@
-import { afterAll, expect, test } from '@jest/globals'
+import type { Worker } from 'node:worker_threads'
+import { afterAll, expect, jest, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys } from 'sluice/internal'
 import { CurveThreads } from '../../remote/curve-threads.js'
 import { openAnswer, openBootKey, sealRequest } from '../../remote/protocol.js'
+import { terminateWorker } from '../../thread/worker.js'
 
 const keys = { enclave: boxKeys(), boot: boxKeys() }
 const threads = new CurveThreads(keys)
@@ -56,4 +58,36 @@ test('who has gone gets nothing done', async () => {
     name: 'AbortError',
   })
   expect(isAsked).toBe(false)
+})
+
+test('a thread that does not end its task is replaced, and its place is free again', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+  try {
+    const task = { type: 'seal-boot-key', json: '{}', asker: boxKeys().publicKey } as const
+    let isBegun = false
+    const stuck = threads.run(() => {
+      isBegun = true
+      return task
+    }, asker())
+    while (!isBegun) await Promise.resolve()
+    // The thread can't have answered: nothing was heard since.
+    jest.advanceTimersByTime(120_000)
+    expect((await failureOf(stuck)).message).toBe(
+      'a thread of the enclave did no task within 120000 ms',
+    )
+    expect((await threads.run(() => task, asker())).byteLength).toBeGreaterThan(40)
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
+test('a thread that can not be terminated is not waited for without end', async () => {
+  jest.useFakeTimers()
+  try {
+    const ended = terminateWorker({ terminate: () => new Promise(() => undefined) } as Worker)
+    await jest.advanceTimersByTimeAsync(800)
+    await ended
+  } finally {
+    jest.useRealTimers()
+  }
 })

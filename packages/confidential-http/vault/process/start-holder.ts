@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join, resolve } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   checkText,
@@ -36,6 +35,7 @@ import {
   type Connections,
   type ListenOptions,
   listenRules,
+  readBody,
   startServer,
 } from '../../remote/http-server.js'
 import { ACTS_FILE } from '../act-log.js'
@@ -277,7 +277,8 @@ export async function serveHolder(
     if (isLong && long >= MAX_LONG) return refuse(response, 503)
     if (isLong) long++
     try {
-      const sealed = await buffer(request)
+      const sealed = await readBody(request, length)
+      if (typeof sealed === 'number') return refuse(response, sealed)
       // If the process was busy for a while, many callers have disconnected. Their requests are
       // skipped.
       await nextTick()

@@ -1,0 +1,112 @@
+import { connect, type Socket } from 'node:net'
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import { boxKeys } from 'sluice/internal'
+import type { Answering } from '../../remote/answering.js'
+import { listen } from '../../remote/listen.js'
+import { HOLDER_PATH } from '../../vault/process/protocol.js'
+import { HolderCounts, type HolderServing, serveHolder } from '../../vault/process/start-holder.js'
+
+/** Milliseconds within which a whole request must arrive. */
+const LIMIT = 10_000
+/** A request with more bytes than this is long for a holder, which reads two of them at a time. */
+const LONG = 1_048_576
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+})
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  jest.useRealTimers()
+  for (const close of closing.splice(0)) await close()
+})
+
+/** A request whose body comes byte by byte, and what is answered. */
+class Drip {
+  readonly #socket: Socket
+  #answer = ''
+
+  constructor(url: string, path: string, length: number) {
+    const { port, hostname } = new URL(url)
+    this.#socket = connect(Number(port), hostname)
+    closing.push(() => this.#socket.destroy())
+    this.#socket.on('error', () => undefined)
+    this.#socket.on('data', chunk => {
+      this.#answer += chunk
+    })
+    this.#socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+    this.drip()
+  }
+
+  drip(): void {
+    this.#socket.write('.')
+  }
+
+  /** The status line of the answer, once the connection is closed. */
+  get status(): Promise<string | undefined> {
+    return new Promise(resolve => {
+      this.#socket.on('close', () => resolve(this.#answer.split('\r\n')[0]))
+    })
+  }
+}
+
+/** Lets the sockets bring what they have, without moving the clock. */
+const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+/** Waits until as many reads are under way: each has a timer. */
+async function reading(count: number): Promise<void> {
+  while (jest.getTimerCount() < count) await turn()
+}
+
+/** Brings a byte in each second but the last. */
+async function dripOn(drips: readonly Drip[]): Promise<void> {
+  for (let second = 1; second < LIMIT / 1000; second++) {
+    await jest.advanceTimersByTimeAsync(1000)
+    for (const each of drips) each.drip()
+    await turn()
+  }
+}
+
+test.each(['/v2/boot-key', '/v2/requests'])(
+  'an enclave refuses a body for %s that does not end in time',
+  async path => {
+    const lines: string[] = []
+    const log = { warn: (message: string) => void lines.push(message) }
+    const limits = { maxConnections: 9, maxConnectionsPerAddress: 9, maxSealedBytes: 1000 }
+    const place = { host: '127.0.0.1', port: 0 }
+    const { url, end } = await listen(place, {} as Answering, limits, undefined, log)
+    closing.push(end)
+    const drip = new Drip(url, path, 1000)
+    const { status } = drip
+    await reading(1)
+    await dripOn([drip])
+    expect(lines).toEqual([])
+    await jest.advanceTimersByTimeAsync(1000)
+    expect(await status).toBe('HTTP/1.1 408 Request Timeout')
+    expect(lines).toEqual(['rejected with 408: the request did not arrive in time'])
+  },
+)
+
+test('a holder refuses a body that does not end in time, and its place is free again', async () => {
+  const counts = new HolderCounts()
+  const serving = {
+    ...{ holder: {}, keys: boxKeys(), host: '127.0.0.1', port: 0, log: {}, counts },
+    files: { readTrust: async () => ({ callers: [] }) },
+    records: { close: async () => undefined },
+  } as unknown as HolderServing
+  const { url, close } = await serveHolder(serving)
+  closing.push(close)
+  const drips = [1, 2].map(() => new Drip(url, HOLDER_PATH, LONG + 1))
+  const statuses = drips.map(({ status }) => status)
+  await reading(2)
+  expect(await new Drip(url, HOLDER_PATH, LONG + 1).status).toBe('HTTP/1.1 503 Service Unavailable')
+  await dripOn(drips)
+  await jest.advanceTimersByTimeAsync(1000)
+  expect(await Promise.all(statuses)).toEqual(Array(2).fill('HTTP/1.1 408 Request Timeout'))
+  const next = new Drip(url, HOLDER_PATH, LONG + 1)
+  let isRefused = false
+  void next.status.then(() => {
+    isRefused = true
+  })
+  await reading(1)
+  expect(isRefused).toBe(false)
+})

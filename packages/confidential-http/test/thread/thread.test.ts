@@ -1,0 +1,166 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, expect, jest, test } from '@jest/globals'
+import { failureOf, until } from '@sluice/test-support/waiting.js'
+import { RenewedThread } from '../../thread/renewed-thread.js'
+import type { Question } from '../../thread/thread-messages.js'
+import { failing } from '../support/sending.js'
+
+const file = pathToFileURL(join(__dirname, '../support/gated-thread.mjs'))
+const closed = new Error('closed by the test')
+const question = (url: string): Question =>
+  ({ type: 'request', request: { request: { url } } }) as never
+
+const started: { readonly thread: RenewedThread; readonly gate: Int32Array }[] = []
+const errors: string[] = []
+afterEach(async () => {
+  jest.useRealTimers()
+  for (const { thread, gate } of started.splice(0)) {
+    open(gate)
+    await thread.end(closed)
+  }
+  errors.length = 0
+})
+
+/** Starts a thread behind a closed gate, on a clock that the test moves. */
+function start(requests = 1000) {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+  const gate = new Int32Array(new SharedArrayBuffer(8))
+  const log = { error: (message: string) => void errors.push(message) }
+  const thread = new RenewedThread(
+    { file, memoryMb: 64, settings: { gate }, log },
+    { requests, quietMs: 1_000_000 },
+  )
+  started.push({ thread, gate })
+  const ask = (url: string, timeout: number): Promise<unknown> =>
+    thread.send(question(url), timeout).resultAsync()
+  return { thread, gate, ask }
+}
+
+function open(gate: Int32Array): void {
+  Atomics.store(gate, 0, 1)
+  Atomics.notify(gate, 0)
+}
+
+/** How long a thread may start. */
+const MAX_START = 120_000
+
+test('a thread that starts slowly is kept, however many requests give up meanwhile', async () => {
+  const { thread, gate, ask } = start()
+  for (let at = 10_700; at < MAX_START; at += 10_700) {
+    const asked = failureOf(ask('/', 10_700))
+    await jest.advanceTimersByTimeAsync(10_700)
+    expect(await asked).toMatchObject({
+      name: 'EnclaveError',
+      message: expect.stringContaining('was still starting after 10700 ms: ask again'),
+      mayHaveBeenSent: false,
+    })
+  }
+  const answer = ask('/', 10_700)
+  open(gate)
+  expect(await answer).toEqual({ statusCode: 200 })
+  expect(thread.started).toBe(1)
+  expect(errors).toEqual([])
+})
+
+test('a caller that blocks is told the same, and the thread is kept', async () => {
+  const { thread, gate } = start()
+  jest.useRealTimers()
+  const { error } = failing(() => thread.send(question('/'), 20).result())
+  expect(error.message).toContain('was still starting after 20 ms')
+  open(gate)
+  expect(thread.send(question('/'), 60_000).result()).toEqual({ statusCode: 200 })
+  expect(thread.started).toBe(1)
+})
+
+test('a thread that does not get ready at all is given up, whether it is asked or not', async () => {
+  const { thread, ask } = start()
+  const asked = failureOf(ask('/', 2 * MAX_START))
+  await jest.advanceTimersByTimeAsync(MAX_START)
+  const rule = `the enclave's thread was still starting after ${MAX_START} ms and was ended; the next request starts another`
+  expect(await asked).toMatchObject({
+    message: expect.stringContaining(rule),
+    mayHaveBeenSent: false,
+  })
+  expect(thread.failure).toContain(rule)
+  expect(errors).toEqual([expect.stringContaining(rule)])
+  const next = ask('/', 1000)
+  expect(thread.started).toBe(2)
+  open((started[0] as { gate: Int32Array }).gate)
+  expect(await next).toEqual({ statusCode: 200 })
+})
+
+test('the next thread may start slowly, too, and never at all: the present one goes on', async () => {
+  const { thread, gate, ask } = start(2)
+  open(gate)
+  await ask('/', 1000)
+  Atomics.store(gate, 0, 0)
+  await ask('/', 1000)
+  expect(thread.started).toBe(2)
+  await jest.advanceTimersByTimeAsync(MAX_START - 1)
+  await ask('/', 1000)
+  expect(thread.started).toBe(2)
+  await jest.advanceTimersByTimeAsync(1)
+  expect(thread.failure).toContain('was still starting')
+  // It is tried again.
+  await ask('/', 1000)
+  expect(thread.started).toBe(3)
+})
+
+test('a thread that had just started is not taken for dead', async () => {
+  const { thread, gate, ask } = start()
+  const early = failureOf(ask('/never', 1000))
+  await jest.advanceTimersByTimeAsync(999)
+  open(gate)
+  await thread.whenReady()
+  await jest.advanceTimersByTimeAsync(1)
+  expect((await early).message).toContain('had just started and did not answer within 1000 ms')
+  expect(await ask('/', 1000)).toEqual({ statusCode: 200 })
+  expect(thread.started).toBe(1)
+})
+
+test('a thread that was ready all the time and did not answer is replaced', async () => {
+  const { thread, gate, ask } = start()
+  open(gate)
+  await thread.whenReady()
+  const hung = failureOf(ask('/never', 1000))
+  await jest.advanceTimersByTimeAsync(1000)
+  expect((await hung).message).toContain('did not answer within 1000 ms and was ended')
+  expect(await ask('/', 1000)).toEqual({ statusCode: 200 })
+  expect(thread.started).toBe(2)
+})
+
+test.each(['nobody asks for', 'the caller no longer wants'])(
+  'a question whose answer %s ends at its limit, so that its thread can retire',
+  async whose => {
+    const { thread, gate, ask } = start(1)
+    open(gate)
+    await thread.whenReady()
+    const caller = new AbortController()
+    const options = { awaitsOutcome: true, signal: caller.signal }
+    const forgotten = thread.send(question('/never'), 5000, options)
+    if (whose !== 'nobody asks for') caller.abort()
+    await until(() => thread.started === 2)
+    await ask('/', 1000)
+    await jest.advanceTimersByTimeAsync(5000)
+    // The gate says how the thread with that question has ended.
+    jest.useRealTimers()
+    await until(() => Atomics.load(gate, 1) > 0)
+    expect(failing(forgotten.result).error.message).toContain('did not answer within 5000 ms')
+  },
+)
+
+test('a thread that is closed while it starts is left to end by itself, and not waited for', async () => {
+  const { thread, gate, ask } = start()
+  const waiting = failureOf(ask('/', 10_000))
+  const ended = thread.end(closed)
+  expect(await waiting).toBe(closed)
+  await jest.advanceTimersByTimeAsync(800)
+  await ended
+  await jest.advanceTimersByTimeAsync(MAX_START - 1000)
+  expect(Atomics.load(gate, 1)).toBe(0)
+  jest.useRealTimers()
+  open(gate)
+  await until(() => Atomics.load(gate, 1) > 0)
+  expect(Atomics.load(gate, 1)).toBe(1)
+})
