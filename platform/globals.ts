@@ -50,3 +50,15 @@ export function countProcessListeners(): number {
   const events = globalThis.process.eventNames() as 'exit'[]
   return events.reduce((sum, event) => sum + globalThis.process.listenerCount(event), 0)
 }
+
+/**
+ * Calls `run`, and tells afterwards which code was called by it: at once, after a wait, or by a
+ * timer. `run` gets the function that tells.
+ */
+export async function runInside<Value>(
+  run: (isInside: () => boolean) => Promise<Value>,
+): Promise<Value> {
+  const { AsyncLocalStorage } = await import('node:async_hooks')
+  const storage = new AsyncLocalStorage<boolean>()
+  return storage.run(true, () => run(() => storage.getStore() === true))
+}

@@ -68,3 +68,10 @@ export async function watchRejections(note: (reason: unknown) => void): Promise<
 export function countProcessListeners(): number {
   return 0
 }
+
+/** Calls `run`. A web platform can't tell which code was called by it, so all code counts. */
+export async function runInside<Value>(
+  run: (isInside: () => boolean) => Promise<Value>,
+): Promise<Value> {
+  return run(() => true)
+}

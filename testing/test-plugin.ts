@@ -22,6 +22,7 @@ import { type Baseline, runScenarios } from './plugin/scenarios.js'
 import type { WorldSettings } from './plugin/world.js'
 import { sampleVersions } from './reports.js'
 import { SampleService, type SampleWire } from './service.js'
+import { takeTurn } from './turn.js'
 
 export type { Allowance } from './plugin/observer.js'
 export type { SampleWire } from './service.js'
@@ -138,8 +139,9 @@ const baselines = new Map<string, Baseline>()
  * uses a client whose service is in memory and whose clock is virtual. `make` makes a new plugin.
  * It gets the functions that reach the service, for a plugin that does so itself.
  *
- * Rejects with a ConformanceError that names each broken rule. Works under every test runner. While
- * it runs, the timers of the whole process are virtual, so run no other test beside it.
+ * Rejects with a ConformanceError that names each broken rule. Works under every test runner. One
+ * test runs at a time: a test that begins ends the one before, which a runner may have given up.
+ * On a web platform, the timers of the whole page are virtual while a test runs.
  *
  * @example
  * ```ts
@@ -173,9 +175,11 @@ export async function testPlugin(
   const key = JSON.stringify([usualNames.has(name) && name, may, feedIDs, signed])
   const baseline = isUsual ? (baselines.get(key) ?? new Map()) : new Map()
   if (isUsual) baselines.set(key, baseline)
-  const scenarios = await runScenarios(make, name, settings, findings, baseline)
-  findings.finish()
-  const costPerReport = await measureCost(make, name, settings, findings)
-  findings.finish()
-  return { plugin: name, scenarios, costPerReport }
+  return takeTurn(`testPlugin of ${name}`, async turn => {
+    const scenarios = await runScenarios(turn, make, name, settings, findings, baseline)
+    findings.finish()
+    const costPerReport = await measureCost(turn, make, name, settings, findings)
+    findings.finish()
+    return { plugin: name, scenarios, costPerReport }
+  })
 }

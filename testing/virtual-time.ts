@@ -30,8 +30,10 @@ export interface VirtualTime {
   stop(ms: number): Promise<void>
   /** The machine sleeps for a while: the monotonic clock stands still. */
   sleep(ms: number): Promise<void>
-  /** Restores the globals. */
-  end(): void
+  /**
+   * Restores the globals. `pass` and `until` reject from now on: with the reason, if there is one.
+   */
+  end(reason?: Error): void
 }
 
 /** Options of `startVirtualTime`. */
@@ -49,6 +51,11 @@ export interface VirtualTimeOptions {
    * The most timers that one call of `pass` or `until` runs before it rejects. @default Infinity
    */
   readonly maxSteps?: number
+  /**
+   * Whether the code that runs now belongs to the test. Other code keeps the real clocks and
+   * timers. @default all code belongs to it
+   */
+  readonly isInside?: () => boolean
 }
 
 interface Entry {
@@ -60,12 +67,9 @@ interface Entry {
   readonly origin: string | undefined
 }
 
-/** Returns the line of the program that called `setTimeout` or `setInterval`. */
-function findOrigin(): string {
-  // The lines before it are the message, this function, `add`, and the replaced global.
-  const line = (new Error().stack ?? '').split('\n')[4] ?? ''
-  return line.trim().replace(/^at /, '')
-}
+/** The line of a stack that so many functions have called one another below. */
+const lineOf = ({ stack = '' }: Error, depth: number): string =>
+  (stack.split('\n')[1 + depth] ?? '').trim().replace(/^at /, '')
 
 /** Resolves in the next iteration of the event loop: all promises have called their callbacks. */
 const nextIteration = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
@@ -78,13 +82,32 @@ const FAR = 1000
 
 const START = 1_700_000_000_000
 
-/** Replaces the platform's clocks and timers until `end`. */
+/** Where the time was started that is installed. All copies of the library in a realm share it. */
+const INSTALLED: unique symbol = Symbol.for('sluice.virtual-time')
+/** The form of a timer that `util.promisify` returns. */
+const PROMISIFIED: unique symbol = Symbol.for('nodejs.util.promisify.custom')
+
+const names = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'performance'] as const
+
+/**
+ * Replaces the platform's clocks and timers until `end`. Throws if they are replaced already: each
+ * would take the clocks and timers of the other for real ones.
+ */
 export function startVirtualTime({
   settled = nextIteration,
   origins = false,
   grace = 0,
   maxSteps = Number.POSITIVE_INFINITY,
+  isInside = () => true,
 }: VirtualTimeOptions = {}): VirtualTime {
+  const mark = globalThis as { [INSTALLED]?: string }
+  if (mark[INSTALLED] !== undefined)
+    throw new Error(
+      `virtual time is installed already, by ${mark[INSTALLED]}: that test has to end before this one begins`,
+    )
+  const descriptors = names.map(
+    name => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const,
+  )
   const real = {
     setTimeout,
     clearTimeout,
@@ -98,11 +121,13 @@ export function startVirtualTime({
   let now = 0
   let slept = 0
   let order = 0
+  let ended: Error | undefined
 
   function add(ms: unknown, run: () => void, isOutside: boolean, repeats: boolean): Entry {
     const wait = typeof ms === 'number' && ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1
     const every = repeats ? wait : undefined
-    const origin = origins && !isOutside ? findOrigin() : undefined
+    // Below the caller are this function and the replaced global.
+    const origin = origins && !isOutside ? lineOf(new Error(), 2) : undefined
     const entry: Entry = { due: now + wait, order: order++, isOutside, every, run, origin }
     entries.add(entry)
     const timer = Object.assign(entry, {
@@ -113,35 +138,61 @@ export function startVirtualTime({
         entry.due = now + wait
         return timer
       },
-      close: (): void => stopTimer(timer),
+      close: (): void => void entries.delete(timer),
     })
     return timer
   }
 
-  const start =
-    (repeats: boolean) =>
-    (task: (...given: unknown[]) => void, ms?: unknown, ...given: unknown[]): unknown =>
-      add(ms, () => task(...given), false, repeats)
-  const stopTimer = (entry: unknown): void => void entries.delete(entry as Entry)
+  type Starter = (task: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => unknown
+  function starter(begin: Starter, repeats: boolean): unknown {
+    const start: Starter = (task, ms, ...given) =>
+      isInside()
+        ? add(ms, () => task(...given), false, repeats)
+        : begin.call(globalThis, task, ms, ...given)
+    const { [PROMISIFIED]: promisified } = begin as {
+      [PROMISIFIED]?: (ms?: number, value?: unknown, options?: unknown) => unknown
+    }
+    if (promisified === undefined) return start
+    return Object.assign(start, {
+      [PROMISIFIED]: (ms?: number, value?: unknown, options?: unknown): unknown =>
+        isInside() && !repeats
+          ? new Promise(resolve => add(ms, () => resolve(value), false, false))
+          : promisified(ms, value, options),
+    })
+  }
+  /** A timer that was started before this time, or outside the test, is one of the platform. */
+  const stopper =
+    (end: (timer: never) => void) =>
+    (timer: unknown): void => {
+      if (!entries.delete(timer as Entry)) end.call(globalThis, timer as never)
+    }
   Object.assign(globalThis, {
-    setTimeout: start(false),
-    setInterval: start(true),
-    clearTimeout: stopTimer,
-    clearInterval: stopTimer,
+    setTimeout: starter(real.setTimeout as Starter, false),
+    setInterval: starter(real.setInterval as Starter, true),
+    clearTimeout: stopper(real.clearTimeout),
+    clearInterval: stopper(real.clearInterval),
   })
+  const clock = {
+    now: () => now,
+    timeOrigin: START,
+    mark: () => undefined,
+    measure: () => undefined,
+  }
   Object.defineProperty(globalThis, 'performance', {
     configurable: true,
-    writable: true,
-    value: { now: () => now, timeOrigin: START, mark: () => undefined, measure: () => undefined },
+    enumerable: true,
+    get: () => (isInside() ? clock : real.performance),
   })
-  Date.now = () => START + now + slept
+  Date.now = () => (isInside() ? START + now + slept : real.now.call(Date))
   AbortSignal.timeout = ms => {
+    if (!isInside()) return real.timeout.call(AbortSignal, ms)
     const controller = new AbortController()
     const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
     // It holds no process, so it is no timer that a program may leave.
     add(ms, () => controller.abort(reason), true, false)
     return controller.signal
   }
+  mark[INSTALLED] = lineOf(new Error(), 1)
 
   function next(until: number): Entry | undefined {
     let first: Entry | undefined
@@ -166,10 +217,16 @@ export function startVirtualTime({
     const start = real.performance.now()
     while (real.performance.now() - start < wait) {
       await new Promise(resolve => real.setTimeout(resolve, 1))
-      await settled()
+      await settle()
       if (condition() || !isFar(next(end))) return true
     }
     return false
+  }
+
+  /** Lets the program run on, and throws if the time has ended in the meantime. */
+  async function settle(): Promise<void> {
+    await settled()
+    if (ended !== undefined) throw ended
   }
 
   const isFar = (entry: Entry | undefined): boolean => entry === undefined || entry.due > now + FAR
@@ -177,7 +234,7 @@ export function startVirtualTime({
   async function until(condition: () => boolean, ms: number): Promise<boolean> {
     const end = now + ms
     let steps = 0
-    await settled()
+    await settle()
     while (!condition()) {
       if (grace > 0 && condition !== never && isFar(next(end))) {
         if (await waitForOthers(condition, end)) continue
@@ -193,7 +250,7 @@ export function startVirtualTime({
       if (entry.every === undefined) entries.delete(entry)
       else entry.due = now + entry.every
       entry.run()
-      await settled()
+      await settle()
     }
     return true
   }
@@ -226,16 +283,16 @@ export function startVirtualTime({
       slept += ms
       await pass(0)
     },
-    end() {
-      const { performance: clock, now: wall, timeout, ...timers } = real
-      AbortSignal.timeout = timeout
-      Object.assign(globalThis, timers)
-      Object.defineProperty(globalThis, 'performance', {
-        configurable: true,
-        writable: true,
-        value: clock,
-      })
-      Date.now = wall
+    end(reason = new Error('this virtual time has ended')) {
+      if (ended !== undefined) return
+      ended = reason
+      AbortSignal.timeout = real.timeout
+      Date.now = real.now
+      // In a worker of the web they belong to the prototype.
+      for (const [name, descriptor] of descriptors)
+        if (descriptor === undefined) Reflect.deleteProperty(globalThis, name)
+        else Object.defineProperty(globalThis, name, descriptor)
+      delete mark[INSTALLED]
     },
   }
 }

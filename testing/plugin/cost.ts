@@ -2,7 +2,7 @@ import type { Plugin } from '../../client/contract/plugin.js'
 import { Findings } from '../faults.js'
 import { type SampleReport, sampleReport } from '../reports.js'
 import type { SampleWire } from '../service.js'
-import { startVirtualTime } from '../virtual-time.js'
+import type { Turn } from '../turn.js'
 import { World, type WorldSettings } from './world.js'
 
 const COUNT = 10_000
@@ -14,6 +14,7 @@ const feedID = `0x1003${'c0'.repeat(30)}`
  * several rounds, since other work on the machine only adds to a time.
  */
 export async function measureCost(
+  turn: Turn,
   make: (wire: SampleWire) => Plugin,
   name: string,
   settings: WorldSettings,
@@ -23,8 +24,8 @@ export async function measureCost(
   let without = Number.POSITIVE_INFINITY
   let withPlugin = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {
-    without = Math.min(without, (await measure(() => ({ name }), settings, clock)).ms)
-    const { ms, left } = await measure(make, settings, clock)
+    without = Math.min(without, (await measure(turn, () => ({ name }), settings, clock)).ms)
+    const { ms, left } = await measure(turn, make, settings, clock)
     withPlugin = Math.min(withPlugin, ms)
     const isWhole = settings.may.has('drop') || settings.may.has('delay') || left === COUNT
     findings.where = `a stream of ${COUNT} reports`
@@ -37,11 +38,12 @@ let samples: readonly SampleReport[] | undefined
 
 /** Sends reports over a stream. Returns the milliseconds that they took, and how many left. */
 async function measure(
+  turn: Turn,
   make: (wire: SampleWire) => Plugin,
   settings: WorldSettings,
   clock: { now(): number },
 ): Promise<{ readonly ms: number; readonly left: number }> {
-  const time = startVirtualTime()
+  const time = turn.startTime()
   try {
     const world = new World(time, new Findings(''), settings)
     const member = world.join(make(world.service.wire))

@@ -10,7 +10,7 @@ import type { Report } from '../../report/report.js'
 import { Findings } from '../faults.js'
 import type { SampleReport } from '../reports.js'
 import type { Refusal, SampleWire } from '../service.js'
-import { startVirtualTime } from '../virtual-time.js'
+import type { Turn } from '../turn.js'
 import { isPlanted, PlantedError } from './observer.js'
 import { warmUp } from './warm-up.js'
 import { type Member, sampleOrigins, World, type WorldSettings } from './world.js'
@@ -66,6 +66,7 @@ async function settled(): Promise<void> {
 
 /** Plays all scenarios, each without the plugin and with it. Returns how many were played. */
 export async function runScenarios(
+  turn: Turn,
   make: (wire: SampleWire) => Plugin,
   name: string,
   given: WorldSettings,
@@ -78,18 +79,19 @@ export async function runScenarios(
     await warmUp()
     // Loads what the plugin loads with the first call. Nothing is checked.
     const [first] = scenarios as [Scenario]
-    await play(first, make, given, new Findings(''))
+    await play(turn, first, make, given, new Findings(''))
     for (const scenario of scenarios) {
       // Where something never settles, each scenario would wait for it: once is enough.
       const isStuck = findings.has('settle') || findings.has('hold')
       const settings = isStuck ? { ...given, patience: Math.min(given.patience, 5000) } : given
       const key = `${scenario.name} ${settings.patience}`
       const expected =
-        baseline.get(key) ?? (await play(scenario, () => ({ name }), settings, new Findings('')))
+        baseline.get(key) ??
+        (await play(turn, scenario, () => ({ name }), settings, new Findings('')))
       baseline.set(key, expected)
       rejections.length = 0
       findings.where = scenario.name
-      const found = await play(scenario, make, settings, findings)
+      const found = await play(turn, scenario, make, settings, findings)
       await settled()
       for (const reason of rejections)
         if (!isPlanted(reason))
@@ -106,13 +108,14 @@ export async function runScenarios(
 }
 
 async function play(
+  turn: Turn,
   { origins, play: run }: Scenario,
   make: (wire: SampleWire) => Plugin,
   settings: WorldSettings,
   findings: Findings,
 ): Promise<ScenarioOutcome> {
   const processListeners = countProcessListeners()
-  const time = startVirtualTime({ settled, origins: true, grace: GRACE, maxSteps: MAX_STEPS })
+  const time = turn.startTime({ settled, origins: true, grace: GRACE, maxSteps: MAX_STEPS })
   const world = new World(time, findings, settings, origins)
   try {
     await run(world, () => make(world.service.wire))
