@@ -1,6 +1,5 @@
 import { onAbort } from '../../core/async.js'
 import { foreignCause, isStreamsError } from '../../core/errors.js'
-import { over } from '../../core/lifetime.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import { adviseOn } from '../network-reason.js'
@@ -51,8 +50,6 @@ export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendO
       http({ ...call, signal }, maxBodyBytes).then(
         answer => {
           settle()
-          // The body of an error answer may be unread: aborting frees the connection.
-          if (!isSuccess(answer)) controller.abort(over)
           resolve(answer)
         },
         thrown => abort(isStreamsError(thrown) ? thrown : networkError(call, thrown)),

@@ -1,5 +1,7 @@
+import { abortable, onAbort } from '../../core/async.js'
 import { ValidationError } from '../../core/errors.js'
 import { lazy } from '../../core/lazy.js'
+import { createLifetime } from '../../core/lifetime.js'
 import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../contract/errors.js'
 
@@ -12,6 +14,7 @@ export interface HttpRequest {
   readonly url: string
   readonly headers: Headers
   readonly body?: string | Uint8Array
+  /** Ends the request, whatever is still to come of the answer. */
   readonly signal: AbortSignal
 }
 
@@ -22,7 +25,10 @@ export interface HttpAnswer {
   readonly body: Uint8Array
 }
 
-/** Sends one request and reads its answer, whatever the status. */
+/**
+ * Sends one request and reads its answer, whatever the status. Rejects with the signal's reason when
+ * the signal aborts, and closes the connection.
+ */
 export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
 
 const loadKy = lazy(() => import('ky'))
@@ -30,9 +36,15 @@ const loadKy = lazy(() => import('ky'))
 /**
  * Sends requests through the given fetch, or by default through ky. Redirects are not followed,
  * because the signature covers the URL.
+ *
+ * The signal is obeyed here, because a fetch may lose it: once the head of an answer is there, a
+ * garbage collection can drop the copy of the signal that the body obeys.
  */
 export function createHttp(fetch: Fetch = fetchThroughKy): Http {
-  return async function http({ method, url, headers, body, signal }, maxBytes) {
+  async function exchange(
+    { method, url, headers, body, signal }: HttpRequest,
+    maxBytes: number,
+  ): Promise<HttpAnswer> {
     const response = await fetch(url, {
       method,
       headers,
@@ -46,9 +58,12 @@ export function createHttp(fetch: Fetch = fetchThroughKy): Http {
     return {
       status: response.status,
       headers: response.headers,
-      body: isSuccess ? await readBody(response, maxBytes) : await readRefusal(response),
+      body: isSuccess
+        ? await readBody(response, maxBytes, signal)
+        : await readRefusal(response, signal),
     }
   }
+  return (request, maxBytes) => abortable(exchange(request, maxBytes), request.signal)
 }
 
 /**
@@ -93,34 +108,52 @@ export const MAX_REFUSAL_BYTES = 65_536
 /** Milliseconds after which the body of an error is no longer waited for. */
 export const REFUSAL_TIMEOUT = 1000
 
-function readRefusal(response: Response): Promise<Uint8Array> {
-  return new Promise(resolve => {
-    const giveUp = (): void => resolve(new Uint8Array())
-    const timer = setTimeout(giveUp, REFUSAL_TIMEOUT)
-    readBody(response, MAX_REFUSAL_BYTES)
-      .then(resolve, giveUp)
-      .finally(() => clearTimeout(timer))
-  })
+async function readRefusal(response: Response, signal: AbortSignal): Promise<Uint8Array> {
+  const life = createLifetime(signal)
+  const timer = setTimeout(life.end, REFUSAL_TIMEOUT)
+  try {
+    return await abortable(readBody(response, MAX_REFUSAL_BYTES, life.signal), life.signal)
+  } catch {
+    return new Uint8Array()
+  } finally {
+    clearTimeout(timer)
+    life.end()
+  }
 }
 
-async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
+/** Reads a body. Cancels the body if it is too long or fails, or when the signal aborts. */
+async function readBody(
+  response: Response,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
   if (response.body === null) return new Uint8Array()
   const reader = response.body.getReader()
+  const forget = onAbort(signal, () => void cancel(reader, signal.reason))
   const chunks: Uint8Array[] = []
   let size = 0
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    size += value.byteLength
-    if (size > maxBytes) {
-      await reader.cancel().catch(() => undefined)
-      throw new APIError(`the answer's body is longer than ${maxBytes} bytes`, {
-        code: 'API_RESPONSE',
-        statusCode: response.status,
-      })
+  try {
+    for (;;) {
+      // A head that comes late has a body that nobody waits for.
+      if (signal.aborted) throw signal.reason
+      const { done, value } = await reader.read()
+      if (done) break
+      size += value.byteLength
+      if (size > maxBytes)
+        throw new APIError(`the answer's body is longer than ${maxBytes} bytes`, {
+          code: 'API_RESPONSE',
+          statusCode: response.status,
+        })
+      chunks.push(value)
     }
-    chunks.push(value)
+  } catch (thrown) {
+    void cancel(reader, thrown)
+    throw thrown
+  } finally {
+    forget()
   }
+  // A reader that was cancelled says that the body is at its end.
+  if (signal.aborted) throw signal.reason
   const [first] = chunks
   if (first !== undefined && chunks.length === 1) return first
   const body = new Uint8Array(size)
@@ -130,4 +163,14 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
     at += chunk.byteLength
   }
   return body
+}
+
+/** Cancels a reader, which closes the connection. Nobody waits for it, because it may never settle. */
+async function cancel(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  reason: unknown,
+): Promise<void> {
+  try {
+    await reader.cancel(reason)
+  } catch {}
 }

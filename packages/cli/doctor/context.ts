@@ -1,13 +1,15 @@
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, createClient } from 'sluice'
-import type { Client, Fetch } from 'sluice/client'
+import type { Client } from 'sluice/client'
 import { createLifetime, type Lifetime, ValidationError } from 'sluice/core'
 import {
   checkEgress,
   createEgress,
+  createHttp,
   createTransport,
   type FindProxy,
+  type HttpAnswer,
   type Target,
   targetOf,
 } from 'sluice/internal'
@@ -53,9 +55,8 @@ export class Context {
   readonly targets: readonly Target[]
   readonly wsEndpoints: readonly string[]
   readonly findProxy: FindProxy
-  /** Sends a request without a signature and without retries. */
-  readonly fetch: Fetch
   readonly #life: Lifetime
+  readonly #http: ReturnType<typeof createHttp>
   readonly #tls: Parameters<typeof createEgress>[0]['tls']
   #client: Client<DecodedReport> | undefined
   #feeds: Promise<readonly string[]> | undefined
@@ -69,7 +70,7 @@ export class Context {
     const { findProxy, tls } = checkEgress(network) ?? { findProxy: () => undefined, tls: {} }
     this.findProxy = findProxy
     this.#tls = tls
-    this.fetch = createTransport(network, this.#life).fetch ?? globalThis.fetch
+    this.#http = createHttp(createTransport(network, this.#life).fetch)
     this.wsEndpoints = wsEndpoint.split(',').map(url => url.trim())
     const targets = [endpoint, ...this.wsEndpoints].map(url => targetOf(new URL(url)))
     this.targets = [...new Map(targets.map(target => [nameOf(target), target])).values()]
@@ -110,9 +111,22 @@ export class Context {
     return this.#feeds
   }
 
+  /** Sends a HEAD request once. Rejects if it is not answered within `TIMEOUT`. */
+  async head(url: URL, headers: Headers = new Headers()): Promise<HttpAnswer> {
+    const life = createLifetime(this.#life)
+    const late = new Error(`no answer within ${TIMEOUT / 1000} s`)
+    const timer = setTimeout(() => life.end(late), TIMEOUT)
+    try {
+      return await this.#http({ method: 'HEAD', url: url.href, headers, signal: life.signal }, 0)
+    } finally {
+      clearTimeout(timer)
+      life.end()
+    }
+  }
+
   /** The service's clock; undefined if its answers have no date. */
   clock(): Promise<ClockReading | undefined> {
-    this.#clock ??= readClock(this.fetch, this.subject.endpoint, this.signal)
+    this.#clock ??= readClock(this)
     return this.#clock
   }
 
@@ -178,22 +192,13 @@ const PAUSE = 333
  * Compares the `Date` of the service's answers with this machine's clock. The requests need no
  * signature.
  */
-async function readClock(
-  fetch: Fetch,
-  endpoint: string,
-  signal: AbortSignal,
-): Promise<ClockReading | undefined> {
+async function readClock(context: Context): Promise<ClockReading | undefined> {
   const dates = new AnswerDates()
   for (let request = 0; request < REQUESTS; request++) {
-    if (request > 0) await wait(PAUSE, undefined, { signal })
+    if (request > 0) await wait(PAUSE, undefined, { signal: context.signal })
     const sentAt = Date.now()
-    const { headers, body } = await fetch(new URL('/', endpoint), {
-      method: 'HEAD',
-      redirect: 'manual',
-      signal,
-    })
+    const { headers } = await context.head(new URL('/', context.subject.endpoint))
     if (!dates.note(headers.get('date'), sentAt, Date.now())) return undefined
-    await body?.cancel()
   }
   return dates.read()
 }

@@ -23,7 +23,7 @@ export const origins: Check = {
     const readable = await context.readableFeeds()
     const given = context.subject.feedIDs.filter(feedID => readable.includes(feedID))
     const feedIDs = given.length > 0 ? given : readable.slice(0, SOME)
-    const { found, finding } = await findOrigins(context, signal)
+    const { found, finding } = await findOrigins(context)
     if (feedIDs.length === 0) return [finding, notChecked('because no feed may be read')]
     const watched = await Promise.all(
       found.map(origin => watchOrigin(context, origin, feedIDs, signal)),
@@ -35,7 +35,6 @@ export const origins: Check = {
 /** Finds the origins to connect to. The finding says whether they allow high availability. */
 async function findOrigins(
   context: Context,
-  signal: AbortSignal,
 ): Promise<{ readonly found: readonly Origin[]; readonly finding: Finding }> {
   const { wsEndpoints } = context
   const [url = ''] = wsEndpoints
@@ -46,7 +45,7 @@ async function findOrigins(
     }
   const { host } = new URL(url)
   try {
-    const ids = await discover(context, url, signal)
+    const ids = await discover(context, url)
     const found = ids.map(id => ({ name: id, url, id }))
     const facts = { origins: ids.length }
     if (ids.length > 1)
@@ -80,18 +79,15 @@ function aloneAdvice(host: string): string {
  * Asks for the list of origins as a stream with `haDiscovery` does. The request is signed with the
  * time of the service's clock.
  */
-async function discover(
-  context: Context,
-  wsEndpoint: string,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
+async function discover(context: Context, wsEndpoint: string): Promise<readonly string[]> {
   const url = new URL('/', wsEndpoint)
   url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
   const { apiKey = '', userSecret = '' } = context.subject.credentials ?? {}
   const time = Date.now() + (await context.correction())
   const headers = await generateAuthHeaders(apiKey, userSecret, 'HEAD', url.href, '', time)
-  const answer = await context.fetch(url, { method: 'HEAD', headers, redirect: 'manual', signal })
-  if (!answer.ok) throw new Error(`HEAD / is answered with ${answer.status}`)
+  const answer = await context.head(url, new Headers(Object.entries(headers)))
+  if (answer.status < 200 || answer.status > 299)
+    throw new Error(`HEAD / is answered with ${answer.status}`)
   return parseOrigins(answer.headers.get('x-cll-available-origins'))
 }
 
