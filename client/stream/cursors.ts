@@ -12,8 +12,8 @@ import type { CursorMetrics } from './stream-api.js'
 export interface CursorsOptions {
   readonly store: CursorStore
   /**
-   * The least number of milliseconds between two saves. Saves after a feed's first cursor come
-   * sooner.
+   * The least number of milliseconds between two saves. Saves come sooner after a feed's first
+   * cursor, and after a loaded cursor has moved.
    * @default 1000
    */
   readonly saveInterval?: number
@@ -34,8 +34,8 @@ export interface CursorsOptions {
  */
 const MOST_AHEAD = 10
 /**
- * Milliseconds between the last save and the save of a feed's first cursor. The wait doubles with
- * each save, up to the interval.
+ * Milliseconds between the last save and the save of a feed's first cursor, or of a loaded cursor
+ * that has moved. The wait doubles with each save, up to the interval.
  */
 const FIRST_WAIT = 50
 /**
@@ -78,6 +78,11 @@ export class Cursors {
   readonly #storage: CursorStorage
   /** For each feed, the time of its newest acknowledged report. */
   readonly #newest = new Map<string, number>()
+  /**
+   * The loaded cursors that have not moved. While missing reports hold a cursor back, early saves
+   * store nothing new. So they begin again when it moves: a process that dies soon gets on.
+   */
+  readonly #unmoved = new Map<string, number>()
   readonly #ahead = new Map<string, AheadRow>()
   readonly #limits = new Map<string, number>()
 
@@ -94,7 +99,10 @@ export class Cursors {
    */
   async load(signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const cursors = await this.#storage.load(signal)
-    for (const [feedID, cursor] of cursors) this.#newest.set(feedID, cursor)
+    for (const [feedID, cursor] of cursors) {
+      this.#newest.set(feedID, cursor)
+      this.#unmoved.set(feedID, cursor)
+    }
     return cursors
   }
 
@@ -118,7 +126,7 @@ export class Cursors {
     else if (before === undefined || time > before) this.#newest.set(feedID, time)
     else if (!this.#isDue(feedID, before)) this.#bringBack(feedID, before, time)
     if (isDue) this.#ahead.delete(feedID)
-    this.#storage.changed(before === undefined)
+    this.#storage.changed(before === undefined || this.#hasMoved(feedID))
   }
 
   /** Keeps the feed's cursor below `time` from now on. With undefined, the cursor has no limit. */
@@ -126,7 +134,7 @@ export class Cursors {
     if (this.#limits.get(feedID) === time) return
     if (time === undefined) this.#limits.delete(feedID)
     else this.#limits.set(feedID, time)
-    this.#storage.changed()
+    this.#storage.changed(this.#hasMoved(feedID))
   }
 
   /** Keeps the feed's cursor below `time` and below its earlier limit. */
@@ -162,6 +170,13 @@ export class Cursors {
    */
   flush(): Promise<void> {
     return this.#storage.flush()
+  }
+
+  /** True once for each loaded cursor: when it is first later than it was loaded. */
+  #hasMoved(feedID: string): boolean {
+    const loaded = this.#unmoved.get(feedID)
+    if (loaded === undefined || (this.cursor(feedID) ?? loaded) <= loaded) return false
+    return this.#unmoved.delete(feedID)
   }
 
   #readAll(): Readonly<Record<string, number>> {
@@ -286,13 +301,14 @@ class CursorStorage {
   }
 
   /**
-   * The cursors have changed. Schedules a save, which comes sooner if a feed has its first cursor.
+   * The cursors have changed. Schedules a save, which comes sooner if `isUrgent`: a feed has its
+   * first cursor, or a loaded cursor has moved.
    */
-  changed(isFirst = false): void {
+  changed(isUrgent = false): void {
     this.#isChanged = true
     this.#isFresh = true
     this.#unsavedSince ??= performance.now()
-    if (isFirst && this.#wait > this.#firstWait) {
+    if (isUrgent && this.#wait > this.#firstWait) {
       this.#wait = this.#firstWait
       clearTimeout(this.#timer)
       this.#timer = undefined

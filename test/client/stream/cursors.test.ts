@@ -313,6 +313,35 @@ describe('saving', () => {
     await cursors.flush()
   })
 
+  test('happens at once where a loaded cursor moves that missing reports have held back', async () => {
+    const given = { [feedA]: 100, [feedB]: 7 }
+    const { cursors, saved } = await open(given, {}, new Set(), 30_000)
+    // The first report after a restart; until those between have come, early saves store nothing new.
+    for (const feedID of [feedA, feedB]) cursors.limit(feedID, 8)
+    for (let time = 150; time < 185; time++) {
+      cursors.acknowledged(report(time))
+      await wait(10)
+    }
+    expect(saved.at(-1)).toEqual({ [feedA]: 7, [feedB]: 7 })
+    cursors.limit(feedA, undefined)
+    await wait(50)
+    expect(saved.at(-1)).toEqual({ [feedA]: 184, [feedB]: 7 })
+    cursors.acknowledged(report(185))
+    await wait(50)
+    expect(saved.at(-1)).toEqual({ [feedA]: 185, [feedB]: 7 })
+    // Only the first time: what moves again waits for its turn.
+    const { length } = saved
+    await wait(30_000)
+    for (let time = 200; time < 220; time++) {
+      cursors.limit(feedA, time)
+      cursors.acknowledged(report(time))
+      cursors.limit(feedA, undefined)
+      await wait(1000)
+    }
+    expect(saved.length - length).toBeLessThan(10)
+    await cursors.flush()
+  })
+
   test('at the end saves what is new, after what is being saved', async () => {
     let finish: () => void = () => undefined
     const order: number[] = []
