@@ -26,8 +26,8 @@ export interface HttpAnswer {
 }
 
 /**
- * Sends one request and reads its answer, whatever the status. Rejects with the signal's reason when
- * the signal aborts, and closes the connection.
+ * Sends one request and reads its answer, whatever the status. Rejects with the signal's reason
+ * when the signal aborts, and closes the connection.
  */
 export type Http = (request: HttpRequest, maxBytes: number) => Promise<HttpAnswer>
 
@@ -165,7 +165,9 @@ async function readBody(
   return body
 }
 
-/** Cancels a reader, which closes the connection. Nobody waits for it, because it may never settle. */
+/**
+ * Cancels a reader, which closes the connection. Nobody waits for it, because it may never settle.
+ */
 async function cancel(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   reason: unknown,

@@ -284,8 +284,8 @@ function createLook(): (path: string) => Look {
 
 /**
  * Reads a lock file. Undefined if nothing is in its place. `sign` changes with each sign of life.
- * `owner` is undefined if the text does not name an owner. Throws if something else is in its place:
- * a link could name a file that does not exist, and a read of a pipe would wait for ever.
+ * `owner` is undefined if the text does not name an owner. Throws if something else is in its
+ * place: a link could name a file that does not exist, and a read of a pipe would wait for ever.
  */
 function read(path: string) {
   try {

@@ -81,12 +81,12 @@ export async function startServer(
 }
 
 /**
- * Reads the body of a request. Resolves with the body, or with the HTTP status to refuse the request
- * by: 413 if the body is longer than `maxBytes`, 408 if it is not complete in time. It looks at the
- * time itself, because a body may come byte by byte. Of a longer body, up to `maxRead` bytes are
- * read and dropped, so that the sender receives the refusal.
+ * Reads the body of a request. Resolves with the body, or with the HTTP status to refuse the
+ * request by: 413 if the body is longer than `maxBytes`, 408 if it is not complete in time. It
+ * looks at the time itself, because a body may come byte by byte. Of a longer body, up to `maxRead`
+ * bytes are read and dropped, so that the sender receives the refusal.
  */
-export function readBody(
+export function readRequest(
   request: IncomingMessage,
   maxBytes: number,
   maxRead: number = maxBytes,

@@ -7,7 +7,7 @@ import {
   type Connections,
   type Listening,
   type ListenOptions,
-  readBody,
+  readRequest,
   startServer,
 } from './http-server.js'
 import {
@@ -75,7 +75,7 @@ export async function listen(
  * may send, so that these callers receive the rejection.
  */
 async function readSealed(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const body = await readBody(request, maxBytes, MAX_SEALED_BYTES)
+  const body = await readRequest(request, maxBytes, MAX_SEALED_BYTES)
   if (body === 413) throw new Rejection(413, 'the request is too long')
   if (body === 408) throw new Rejection(408, 'the request did not arrive in time')
   return body

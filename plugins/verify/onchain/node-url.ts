@@ -1,4 +1,4 @@
-import { createHttp } from '../../../client/transport/http.js'
+import { abortable, onAbort } from '../../../core/async.js'
 import { TextDecoder } from '../../../platform/globals.js'
 import type { RequestingClient } from './node.js'
 
@@ -12,37 +12,59 @@ interface NodeAnswer {
   readonly error?: { readonly message?: unknown; readonly data?: unknown }
 }
 
-/** The most bytes of an answer: pages of event logs are long. */
-const MAX_ANSWER_BYTES = 2 ** 26
+/** The most characters of an answer: pages of event logs are long. */
+const MAX_ANSWER = 2 ** 26
 
 /** Makes a client of a node. The URL may hold a key, so no error contains the URL. */
 export function connectNode(url: string, timeout: number): NodeClient {
-  const http = createHttp((input, init) => fetch(input, { ...init, redirect: 'follow' }))
   return {
     async request({ method, params }) {
-      const { status, body } = await http(
-        {
-          method: 'POST',
-          url,
-          headers: new Headers({ 'content-type': 'application/json' }),
-          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-          signal: AbortSignal.timeout(timeout),
-        },
-        MAX_ANSWER_BYTES,
-      )
-      const answer = parseAnswer(body)
+      const signal = AbortSignal.timeout(timeout)
+      const asked = fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+        signal,
+      })
+      const response = await abortable(asked, signal)
+      const answer = parseAnswer(await abortable(readText(response, signal), signal))
       if (answer?.error !== undefined)
         throw Object.assign(new Error(String(answer.error.message)), { data: answer.error.data })
-      if (status < 200 || status > 299 || answer === undefined)
-        throw new Error(`HTTP status ${status}`)
+      if (!response.ok || answer === undefined) throw new Error(`HTTP status ${response.status}`)
       return answer.result
     },
   }
 }
 
-function parseAnswer(body: Uint8Array): NodeAnswer | undefined {
+/**
+ * Reads an answer. Cancels it itself when the signal aborts, because `fetch` may have lost the
+ * signal.
+ */
+async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
+  const reader = body?.getReader()
+  if (reader === undefined) return ''
+  const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined)
+  const forget = onAbort(signal, cancel)
+  const decoder = new TextDecoder()
+  let text = ''
   try {
-    return (JSON.parse(new TextDecoder().decode(body)) ?? undefined) as NodeAnswer | undefined
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return text
+      text += decoder.decode(value, { stream: true })
+      if (text.length > MAX_ANSWER) throw new Error(`the answer is longer than ${MAX_ANSWER} bytes`)
+    }
+  } catch (thrown) {
+    cancel()
+    throw thrown
+  } finally {
+    forget()
+  }
+}
+
+function parseAnswer(text: string): NodeAnswer | undefined {
+  try {
+    return (JSON.parse(text) ?? undefined) as NodeAnswer | undefined
   } catch {
     return undefined
   }

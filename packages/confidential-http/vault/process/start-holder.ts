@@ -35,7 +35,7 @@ import {
   type Connections,
   type ListenOptions,
   listenRules,
-  readBody,
+  readRequest,
   startServer,
 } from '../../remote/http-server.js'
 import { ACTS_FILE } from '../act-log.js'
@@ -277,7 +277,7 @@ export async function serveHolder(
     if (isLong && long >= MAX_LONG) return refuse(response, 503)
     if (isLong) long++
     try {
-      const sealed = await readBody(request, length)
+      const sealed = await readRequest(request, length)
       if (typeof sealed === 'number') return refuse(response, sealed)
       // If the process was busy for a while, many callers have disconnected. Their requests are
       // skipped.
