@@ -18,6 +18,7 @@ export const copied = [
   '@bitauth/libauth',
   '@noble/curves',
   '@noble/hashes',
+  'commander',
   'eventemitter3',
   'ky',
   'snappyjs',
@@ -256,7 +257,7 @@ export async function compile(entries, format, dir, base = root) {
     input: Object.fromEntries(entries.map(entry => [entry, join(base, `${entry}.ts`)])),
     plugins: [
       sources(base, entries, format),
-      commonjs({ include: /node_modules\/(ws|snappyjs)\// }),
+      commonjs({ include: /node_modules\/(commander|ws|snappyjs)\// }),
       format === 'cjs' ? requiring : besides,
       shortMaps,
     ],

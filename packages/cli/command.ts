@@ -89,7 +89,8 @@ export function defineCommand<
   const Arguments extends ArgumentSpecs = Record<never, never>,
 >(spec: {
   readonly name: string
-  readonly help: string
+  /** What the help of its group says of it. The table of commands has that of the program's own. */
+  readonly help?: string
   readonly arguments?: Arguments
   readonly options?: Options
   readonly examples: readonly string[]
@@ -103,7 +104,7 @@ export function defineCommand<
   readonly run: (options: Values<Options>, io: IO, args: ValuesOfArguments<Arguments>) => unknown
 }): AddCommand {
   return function addCommand(parent, io) {
-    const command = parent.command(spec.name).description(spec.help)
+    const command = parent.command(spec.name).description(spec.help ?? '')
     const written = Object.entries<string | Omit<OptionSpec, 'value'>>(spec.arguments ?? {})
     for (const [name, given] of written) {
       const { help, is, choices } = typeof given === 'string' ? { help: given } : given
@@ -139,13 +140,9 @@ export function defineCommand<
 }
 
 /** Defines a command that only groups other commands. */
-export function groupCommands(
-  name: string,
-  help: string,
-  commands: readonly AddCommand[],
-): AddCommand {
+export function groupCommands(name: string, commands: readonly AddCommand[]): AddCommand {
   return function addGroup(parent, io) {
-    const group = parent.command(name).description(help)
+    const group = parent.command(name)
     for (const add of commands) add(group, io)
   }
 }

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
-import { codeOf } from 'sluice/internal'
 import { describeCode } from './system-errors.js'
 
 /** An output of a command: a terminal, a pipe or a file. */
@@ -118,7 +117,7 @@ export function processIO(): IO {
     process.once(signal, () => stop.abort(new StopReason(signal)))
   for (const stream of [stdout, stderr])
     stream.on('error', error => {
-      const code = codeOf(error)
+      const { code } = error as NodeJS.ErrnoException
       // The reader has closed the pipe, as `head` does.
       if (code === 'EPIPE') return stop.abort(new StopReason('EPIPE'))
       if (stream === stdout)

@@ -1,74 +1,20 @@
-import { Command, CommanderError } from 'commander'
-import { VERSION } from 'sluice/client'
-import { asError } from 'sluice/core'
-import type { AddCommand } from './command.js'
-import { addAuditCommands } from './commands/audit.js'
-import { addCandlesCommand } from './commands/candles.js'
-import { addCertifyCommand } from './commands/certify.js'
-import { addCompletionCommand } from './commands/completion.js'
-import { addContextCommands } from './commands/context.js'
-import { addDeadLettersCommand } from './commands/dead-letters.js'
-import { addDecodeCommand } from './commands/decode.js'
-import { addDemoCommand } from './commands/demo.js'
-import { addDoctorCommand } from './commands/doctor.js'
-import { addEnclaveCommand, addKeygenCommand } from './commands/enclave.js'
-import { addReplayCommand, addServeCommand } from './commands/engine.js'
-import { addFeedsCommand } from './commands/feeds.js'
-import { addGapsCommand } from './commands/gaps.js'
-import { addHistoryCommand } from './commands/history.js'
-import { addMonitorCommand } from './commands/monitor.js'
-import { addCheckCommand, addProveCommand } from './commands/prove.js'
-import { addRecordCommand } from './commands/record.js'
-import { addRelayCommand } from './commands/relay.js'
-import { addBulkCommand, addLatestCommand, addPageCommand } from './commands/requests.js'
-import { addSinkCommand } from './commands/sink.js'
-import { addStreamCommand } from './commands/stream.js'
-import { addVaultCommands } from './commands/vault.js'
-import { addVerifyCommand } from './commands/verify.js'
-import { adviceOn, exitCodeOf, inOneLine, listenProblem } from './errors.js'
-import { type IO, warn } from './io.js'
+import { Command, CommanderError, Help } from 'commander'
+import { type Entry, groups } from './commands/index.js'
+import { type IO, processIO, warn } from './io.js'
+import { inOneLine } from './one-line.js'
+import manifest from './package.json' with { type: 'json' }
 
-/** The commands, in the order in which the help lists them, by what a person wants to do. */
-const groups: Readonly<Record<string, readonly AddCommand[]>> = {
-  'Begin, and find what is wrong': [
-    addDemoCommand,
-    addContextCommands,
-    addDoctorCommand,
-    addCertifyCommand,
-    addCompletionCommand,
-  ],
-  'Fetch reports': [
-    addFeedsCommand,
-    addLatestCommand,
-    addPageCommand,
-    addBulkCommand,
-    addHistoryCommand,
-  ],
-  'Stream reports': [addStreamCommand, addMonitorCommand, addCandlesCommand],
-  'Record reports, and publish them again': [
-    addRecordCommand,
-    addGapsCommand,
-    addReplayCommand,
-    addServeCommand,
-  ],
-  'Store reports': [addSinkCommand],
-  'Read reports': [addDecodeCommand, addVerifyCommand],
-  'Prove a price': [addProveCommand, addCheckCommand],
-  'Run a relay': [addRelayCommand, addDeadLettersCommand],
-  'Keep secrets, and use them in an enclave': [
-    addVaultCommands,
-    addKeygenCommand,
-    addEnclaveCommand,
-    addAuditCommands,
-  ],
-}
+export { processIO }
 
-/** Makes the program `sluice` with all its commands. */
-export function createProgram(io: IO): Command {
+const table = Object.assign({}, ...Object.values(groups)) as Readonly<Record<string, Entry>>
+
+/** Makes the program `sluice`. Of the commands, it loads the named one alone. @default all */
+export async function createProgram(io: IO, named?: string): Promise<Command> {
   const { stdout, stderr } = io
-  const program = new Command('sluice')
+  const needsAll = named === undefined || table[named]?.needsAll === true
+  const program: Command = new Command('sluice')
     .description('Signed data reports from the command line')
-    .version(VERSION)
+    .version(manifest.version)
     .configureOutput({
       writeOut: text => void stdout.write(text),
       writeErr: text => void stderr.write(text),
@@ -76,13 +22,30 @@ export function createProgram(io: IO): Command {
       getOutHelpWidth: () => stdout.columns ?? 80,
       getErrHelpWidth: () => stderr.columns ?? 80,
     })
+    .configureHelp({
+      // A command that is not loaded has no options and arguments to write of.
+      subcommandTerm: command =>
+        command.parent === program && table[command.name()] !== undefined
+          ? `${command.name()} ${table[command.name()]?.usage}`.trimEnd()
+          : Help.prototype.subcommandTerm(command),
+    })
     .exitOverride()
     .addHelpText('after', overview)
-  for (const [heading, commands] of Object.entries(groups)) {
+  for (const [heading, entries] of Object.entries(groups)) {
     program.commandsGroup(`${heading}:`)
-    for (const add of commands) add(program, io)
+    for (const [name, { help, load }] of Object.entries(entries)) {
+      if (needsAll || name === named) (await load())(program, io)
+      else program.command(name)
+      program.commands.at(-1)?.description(help)
+    }
   }
   return program
+}
+
+/** The name of the command in arguments: of `help latest`, too. */
+function nameIn(args: readonly string[]): string {
+  const [first, second] = args.filter(each => !each.startsWith('-'))
+  return (first === 'help' ? second : first) ?? ''
 }
 
 /**
@@ -90,15 +53,15 @@ export function createProgram(io: IO): Command {
  */
 export async function run(args: readonly string[], io: IO): Promise<number> {
   try {
-    await createProgram(io).parseAsync(args, { from: 'user' })
+    const program = await createProgram(io, nameIn(args))
+    await program.parseAsync(args, { from: 'user' })
     return io.exitCode
   } catch (thrown) {
     // Commander has already printed the error. The error of --help has the code 0.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (io.signal.aborted) return io.exitCode
-    warn(io, inOneLine(listenProblem(thrown) ?? asError(thrown).message))
-    const advice = adviceOn(thrown)
-    if (advice !== undefined) warn(io, advice)
+    const { exitCodeOf, linesOf } = await import('./errors.js')
+    for (const line of linesOf(thrown)) warn(io, line)
     return exitCodeOf(thrown)
   }
 }

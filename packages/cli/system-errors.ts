@@ -1,5 +1,3 @@
-import { codeOf } from 'sluice/internal'
-
 /** What the codes of the system say, for those that a wrong path brings. */
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
@@ -18,6 +16,6 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** The code of a system's error, and what it means. */
 export function describeCode(cause: unknown): string {
-  const code = String(codeOf(cause))
+  const code = String((cause as Partial<NodeJS.ErrnoException> | undefined)?.code)
   return reasons[code] === undefined ? code : `${code}, ${reasons[code]}`
 }

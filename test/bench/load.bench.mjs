@@ -1,4 +1,5 @@
-// Loading the default entry, in a new process each time; what an installation takes on disk; what a bundle weighs.
+// Loading the default entry, and starting the command, in a new process each time; what an installation takes on disk; what a
+// bundle weighs.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -24,6 +25,26 @@ function timeLoading({ flags, load }, side) {
   })
   const took = Number.parseFloat(stdout)
   if (Number.isNaN(took)) throw new Error(`${program}: ${stderr}`)
+  return took
+}
+
+const command = join(root, 'packages/cli/dist/esm/sluice.js')
+const starts = {
+  node: ['-e', '0'],
+  version: [command, '--version'],
+  help: [command, '--help'],
+}
+const startRounds = 20
+/** A module that prints, at the end of its process, the microseconds that the process took of a processor. */
+const meter = `data:text/javascript,${encodeURIComponent(
+  "process.on('exit', () => { const { user, system } = process.cpuUsage(); process.stderr.write(String(user + system)) })",
+)}`
+
+/** Milliseconds of processor time that a process takes. */
+function timeStart(args) {
+  const { stderr } = spawnSync(process.execPath, ['--import', meter, ...args], { encoding: 'utf8' })
+  const took = Number.parseFloat(stderr) / 1000
+  if (Number.isNaN(took)) throw new Error(`${args.join(' ')}: ${stderr}`)
   return took
 }
 
@@ -92,6 +113,10 @@ export default async function bench() {
     ]),
   )
 
+  const started = await alternate(Object.keys(starts), { rounds: startRounds }, side =>
+    timeStart(starts[side]),
+  )
+
   const installed = await measureInstallation()
   const official = resolve(root, packages.official)
   const { main } = JSON.parse(readFileSync(join(official, 'package.json'), 'utf8'))
@@ -119,8 +144,17 @@ export default async function bench() {
       detail: `sluice ${ms(ours)}; the official SDK ${ms(official)}`,
     }
   })
+  const startRows = ['version', 'help'].map(side => {
+    const ms = list => `${short(spread(list).median)} ms`
+    return {
+      work: `processor time of \`sluice --${side}\`, compared with bare Node (\`node -e 0\`)`,
+      ...atMost(1.6, ratio(started[side], started.node), ' times'),
+      detail: `sluice ${ms(started[side])}; bare Node ${ms(started.node)}`,
+    }
+  })
   return [
     ...loads,
+    ...startRows,
     {
       work: 'installed size with all dependencies, compared with the official SDK',
       ...atMost(0.333, exact(installed.ours / installed.official), ' times'),

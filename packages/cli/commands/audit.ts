@@ -63,7 +63,7 @@ const addVerifyCommand = defineCommand({
 /** Adds `audit` and its command. */
 export const addAuditCommands: AddCommand = groupCommands(
   'audit',
-  'read the record of an enclave, a vault or one of its holders',
+
   [addVerifyCommand],
 )
 

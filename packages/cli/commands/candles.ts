@@ -27,7 +27,6 @@ import { checkPast, givenTime, timeText } from '../values.js'
 export const addCandlesCommand: AddCommand = defineCommand({
   name: 'candles',
   runsUntilStopped: ({ from, in: files }) => from === undefined && (files ?? []).length === 0,
-  help: 'candles of feeds: live until Ctrl-C, of a time that is past, or of recorded files',
   arguments: { '[feeds...]': `${feedsText}; of recorded files, all without` },
   options: {
     interval: {

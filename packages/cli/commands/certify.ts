@@ -32,7 +32,6 @@ const options = {
 /** Adds `certify`. */
 export const addCertifyCommand: AddCommand = defineCommand({
   name: 'certify',
-  help: 'compare the service with its documentation, and write a record of it',
   arguments: { '[feeds...]': `${feedsText} (default: up to five that the service lists)` },
   options,
   examples: [

@@ -6,7 +6,6 @@ import { readSpec, scripts } from '../completion.js'
 export const addCompletionCommand: AddCommand = (program: Command, io) =>
   defineCommand({
     name: 'completion',
-    help: 'print the script that completes commands, options and feeds in a shell',
     arguments: { '<shell>': { help: 'the shell', choices: ['bash', 'zsh', 'fish'] } },
     examples: [
       'source <(sluice completion bash)',

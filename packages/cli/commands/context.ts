@@ -80,7 +80,7 @@ const addRemoveCommand: AddCommand = defineCommand({
 /** Adds `context` and the commands below it. */
 export const addContextCommands: AddCommand = groupCommands(
   'context',
-  'keep the settings of services under names',
+
   [addAddCommand, addListCommand, addUseCommand, addShowCommand, addRemoveCommand],
 )
 

@@ -6,7 +6,6 @@ import { connectNats, logOptions } from '../service/nats.js'
 /** Adds `dead-letters`. */
 export const addDeadLettersCommand: AddCommand = defineCommand({
   name: 'dead-letters',
-  help: 'list the reports that a queue of workers has given up, or give them to it again',
   options: {
     ...logOptions,
     queue: { is: 'logName', help: 'the name of the queue', required: true },

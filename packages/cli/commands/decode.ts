@@ -3,7 +3,7 @@ import { isStreamsError } from 'sluice/core'
 import { decodeReport } from 'sluice/plugins/decoders'
 import { toJSON } from 'sluice/report'
 import { type AddCommand, defineCommand } from '../command.js'
-import { exitCodeOf, inOneLine } from '../errors.js'
+import { exitCodeOf } from '../errors.js'
 import { factsOf, findKnownFeeds, wantedFeedID } from '../input/feeds.js'
 import {
   feedIDIn,
@@ -13,12 +13,12 @@ import {
   signedFeedID,
 } from '../input/reports.js'
 import { print, warn } from '../io.js'
+import { inOneLine } from '../one-line.js'
 import { createFormat, type Format, formatOptions, type PrintedReport } from '../output/format.js'
 
 /** Adds `decode`. */
 export const addDecodeCommand: AddCommand = defineCommand({
   name: 'decode',
-  help: 'decode reports',
   arguments: {
     '<report>': reportsText,
     '[feed]':

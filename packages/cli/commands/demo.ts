@@ -6,7 +6,6 @@ import { findService, serviceOptions } from '../service/service.js'
 export const addDemoCommand: AddCommand = defineCommand({
   name: 'demo',
   runsUntilStopped: ({ watch }) => watch === true,
-  help: 'stream signed reports from a local data engine, or with credentials from the service; then make a confidential request',
   options: {
     ...serviceOptions,
     watch: { help: 'stream until Ctrl-C' },

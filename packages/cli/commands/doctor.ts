@@ -2,9 +2,9 @@ import type { Feed, Rest } from 'sluice/client'
 import { isStreamsError, ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand } from '../command.js'
 import type { Subject } from '../doctor/context.js'
-import { inOneLine } from '../errors.js'
 import { feedText, findFeeds } from '../input/feeds.js'
 import { type IO, print } from '../io.js'
+import { inOneLine } from '../one-line.js'
 import { dim, green, red, yellow } from '../output/colours.js'
 import { createProgress } from '../output/progress.js'
 import { Contexts } from '../service/contexts.js'
@@ -22,7 +22,6 @@ type DoctorOptions = ServiceOptions & Partial<LogOptions> & { readonly seconds: 
 /** Adds `doctor`. */
 export const addDoctorCommand: AddCommand = defineCommand({
   name: 'doctor',
-  help: 'find out what is wrong between this machine and the service, and what to do',
   arguments: { '[feeds...]': `${feedText}, to see whether it may be read` },
   options: {
     ...serviceOptions,

@@ -13,7 +13,6 @@ import { vaultOptions } from './vault-options.js'
 /** Adds `keygen`. */
 export const addKeygenCommand: AddCommand = defineCommand({
   name: 'keygen',
-  help: 'make the key pair of an enclave or of a caller: write the secret key to a file, print the public key',
   arguments: { '<file>': '' },
   examples: ['sluice keygen enclave.key'],
   async run(_options, io, { file }) {
@@ -31,7 +30,6 @@ export const addKeygenCommand: AddCommand = defineCommand({
 export const addEnclaveCommand: AddCommand = defineCommand({
   name: 'enclave',
   runsUntilStopped: true,
-  help: 'run an enclave for remote callers, with a vault of this machine',
   options: {
     key: { is: 'file', help: 'the file of its secret key, made by keygen', required: true },
     caller: {

@@ -29,7 +29,6 @@ const engineOptions = {
 export const addServeCommand: AddCommand = defineCommand({
   name: 'serve',
   runsUntilStopped: true,
-  help: 'run a local data engine: REST, WebSocket and a network of signers, on loopback by default',
   options: {
     ...engineOptions,
     interval: {
@@ -101,7 +100,6 @@ const BATCH = 100
 export const addReplayCommand: AddCommand = defineCommand({
   name: 'replay',
   runsUntilStopped: ({ exit }) => exit !== true,
-  help: 'publish recorded reports through a local data engine, unchanged, at any speed',
   arguments: { '<files...>': 'recorded files, as record and history write them' },
   options: {
     ...engineOptions,

@@ -39,7 +39,6 @@ const outputOptions = {
 /** Adds `feeds`. */
 export const addFeedsCommand: AddCommand = defineCommand({
   name: 'feeds',
-  help: "list the feeds of the service's catalogue: public feeds, and those of the credentials",
   options: {
     ...filterOptions,
     refresh: { help: 'ask the service even if an answer is kept that is not five minutes old' },

@@ -15,7 +15,6 @@ import { checkPast, givenTime, timeText } from '../values.js'
 /** Adds `gaps`. */
 export const addGapsCommand: AddCommand = defineCommand({
   name: 'gaps',
-  help: 'find missing reports in recorded files, or at the service: each report names the one before it',
   arguments: { '[files...]': 'recorded files, as record and history write them; without, --feed' },
   options: {
     feed: { value: 'feeds', help: 'ask the service for these feeds; of files, look only at these' },

@@ -14,7 +14,6 @@ import { checkPast, givenTime, timeText } from '../values.js'
 /** Adds `history`. */
 export const addHistoryCommand: AddCommand = defineCommand({
   name: 'history',
-  help: 'fetch the reports of a feed that were observed from one time to another',
   arguments: { '<feed>': feedText },
   options: {
     from: { is: 'past', help: timeText, required: true },

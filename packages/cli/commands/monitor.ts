@@ -11,7 +11,6 @@ import { signerOptions } from '../service/signers.js'
 export const addMonitorCommand: AddCommand = defineCommand({
   name: 'monitor',
   runsUntilStopped: true,
-  help: 'show a stream on a page: feeds, origins, gaps, latency and the stack',
   arguments: { '[feeds...]': `${feedText}; without any, all that may be read` },
   options: {
     ...serviceOptions,

@@ -26,7 +26,6 @@ import { givenTime, timeText } from '../values.js'
 /** Adds `prove`. */
 export const addProveCommand: AddCommand = defineCommand({
   name: 'prove',
-  help: 'make a proof of a price at a moment, or of an average, from the signed reports',
   arguments: { '<feed>': feedText },
   options: {
     at: { is: 'past', help: `the moment: ${timeText}`, excludes: ['from', 'to'] },
@@ -108,7 +107,6 @@ export const addProveCommand: AddCommand = defineCommand({
 /** Adds `check`. */
 export const addCheckCommand: AddCommand = defineCommand({
   name: 'check',
-  help: 'check a proof against the addresses of the signers',
   arguments: { '<proof>': 'a file that prove made; - is standard input' },
   options: {
     ...signerOptions,

@@ -18,7 +18,6 @@ import { checkPast, givenTime, reachOf, timeText } from '../values.js'
 export const addRecordCommand: AddCommand = defineCommand({
   name: 'record',
   runsUntilStopped: true,
-  help: 'stream feeds into files that rotate; continues where it ended, however it ended',
   arguments: { '<feeds...>': feedsText },
   options: {
     dir: {

@@ -36,7 +36,6 @@ const pages = { is: 'whole', min: 1, max: 1_000_000 } as const
 export const addRelayCommand: AddCommand = defineCommand({
   name: 'relay',
   runsUntilStopped: true,
-  help: 'receive the reports of feeds once, and store them in a stream of NATS JetStream; with --gateway, serve that to pages',
   options: {
     ...logOptions,
     ...serviceOptions,

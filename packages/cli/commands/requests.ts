@@ -1,8 +1,8 @@
 import type { Feed } from 'sluice/client'
 import { type AddCommand, defineCommand, type Values } from '../command.js'
-import { inOneLine } from '../errors.js'
 import { feedsText, feedText, findFeeds, findOneFeed } from '../input/feeds.js'
 import { type IO, print, warn } from '../io.js'
+import { inOneLine } from '../one-line.js'
 import { count, dateTime, feedName } from '../output/feeds.js'
 import { createFormat, formatOptions } from '../output/format.js'
 import { requestLogging } from '../output/log.js'
@@ -17,7 +17,6 @@ function deadlineOf({ timeout }: Values<typeof timeoutOptions>, io: IO): Deadlin
 /** Adds `latest`. */
 export const addLatestCommand: AddCommand = defineCommand({
   name: 'latest',
-  help: 'fetch and decode the latest report of a feed',
   arguments: { '<feed>': feedText },
   options: { ...formatOptions, ...timeoutOptions, ...serviceOptions },
   examples: [
@@ -39,7 +38,6 @@ export const addLatestCommand: AddCommand = defineCommand({
 /** Adds `page`. */
 export const addPageCommand: AddCommand = defineCommand({
   name: 'page',
-  help: 'fetch a page of reports of a feed, from a time on',
   arguments: { '<feed>': feedText },
   options: {
     from: { is: 'past', help: timeText, required: true },
@@ -79,7 +77,6 @@ const PUBLISHED_AFTER = 5000
 /** Adds `bulk`. */
 export const addBulkCommand: AddCommand = defineCommand({
   name: 'bulk',
-  help: 'fetch the reports of several feeds that hold at one time',
   arguments: { '<feeds...>': feedsText },
   options: {
     at: { value: 'time', help: `${timeText} (default: five seconds ago)`, is: 'past' },

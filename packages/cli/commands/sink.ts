@@ -23,7 +23,6 @@ const QUEUE = 32_768
 export const addSinkCommand: AddCommand = defineCommand({
   name: 'sink',
   runsUntilStopped: true,
-  help: 'stream feeds into a database, files or a queue; continues where it ended, however it ended',
   arguments: { '<feeds...>': feedsText },
   options: {
     to: {

@@ -19,7 +19,6 @@ import { configure, runToEnd, streamingOptions } from '../stream/options.js'
 export const addStreamCommand: AddCommand = defineCommand({
   name: 'stream',
   runsUntilStopped: true,
-  help: 'stream feeds until Ctrl-C: a table on a terminal, a line a report in a pipe',
   arguments: { '<feeds...>': feedsText },
   options: {
     cursors: {

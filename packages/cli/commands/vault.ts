@@ -184,7 +184,7 @@ const addDecryptCommand = defineCommand({
 /** Adds `vault` and its commands. */
 export const addVaultCommands: AddCommand = groupCommands(
   'vault',
-  'store secrets for confidential requests, encrypted, in a directory',
+
   [
     addInitCommand,
     addPutCommand,

@@ -9,10 +9,10 @@ import {
 } from 'sluice/plugins/verify'
 import { parseFeedID, type ReportVerificationError } from 'sluice/report'
 import { type AddCommand, defineCommand, given } from '../command.js'
-import { hideKeys } from '../errors.js'
 import { factsOf, findKnownFeeds, wantedFeedID } from '../input/feeds.js'
 import { feedIDIn, type GivenReport, readReports, reportsText } from '../input/reports.js'
 import { type IO, print, warn } from '../io.js'
+import { hideKeys } from '../one-line.js'
 import { dateTime, feedLabel, feedName } from '../output/feeds.js'
 import { explained } from '../output/prices.js'
 import { findSigners, signerOptions } from '../service/signers.js'
@@ -20,7 +20,6 @@ import { findSigners, signerOptions } from '../service/signers.js'
 /** Adds `verify`. */
 export const addVerifyCommand: AddCommand = defineCommand({
   name: 'verify',
-  help: 'verify the signatures of reports, by the addresses of their signers',
   arguments: { '<report>': reportsText },
   options: {
     ...signerOptions,

@@ -1,5 +1,5 @@
-import { reportSchema } from '@sluice/engine'
 import {
+  allDecoders,
   type DecodedReport,
   ExtendedMarketStatus,
   MarketStatus,
@@ -25,8 +25,6 @@ export interface FeedFields {
   readonly integers: ReadonlySet<string>
 }
 
-/** The number of fields in the head, which every report has. */
-const HEAD = 6
 const byVersion = new Map<number, FeedFields>()
 
 /** The fields of a feed's reports, by the version of the feed. An unknown version has no fields. */
@@ -34,21 +32,17 @@ export function fieldsOf(feedID: string): FeedFields {
   const version = feedVersion(feedID)
   let fields = byVersion.get(version)
   if (fields === undefined) {
-    const tail = (reportSchema(version, 's') ?? []).slice(HEAD)
-    const isPrice = (name: string, type: string): boolean =>
-      type === 'int192' && !/volume/i.test(name)
+    const tail = Object.entries(allDecoders.find(each => each.version === version)?.fields ?? {})
+    const namesOf = (isOne: (type: string, name: string) => boolean): readonly string[] =>
+      tail.flatMap(([name, type]) => (isOne(type, name) ? [name] : []))
     fields = {
-      names: namesOf(tail),
-      prices: new Set(namesOf(tail.filter(each => isPrice(each.name, each.type)))),
-      integers: new Set(namesOf(tail.filter(({ type }) => /^uint(32|64)$/.test(type)))),
+      names: namesOf(() => true),
+      prices: new Set(namesOf((type, name) => type === 'int192' && !/volume/i.test(name))),
+      integers: new Set(namesOf(type => /^uint(32|64)/.test(type))),
     }
     byVersion.set(version, fields)
   }
   return fields
-}
-
-function namesOf(fields: readonly { readonly name: string }[]): readonly string[] {
-  return fields.map(({ name }) => name)
 }
 
 /**

@@ -2,8 +2,8 @@ import type { ConnectionFacts, Feed, ReconnectingInfo, Status, Stream } from 'sl
 import { isStreamsError } from 'sluice/core'
 import type { Gap } from 'sluice/report'
 import { given } from '../command.js'
-import { inOneLine, inOptions } from '../errors.js'
 import type { EventLevel } from '../monitor/messages.js'
+import { inOneLine, inOptions } from '../one-line.js'
 import { bold, green, red, yellow } from '../output/colours.js'
 import { count, dateRange, dateTime, duration, feedName } from '../output/feeds.js'
 

@@ -15,9 +15,9 @@ const page = read('docs/reference/command-line.md')
 const wordsOf = (text: string): string[] =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, word]) => word as string)
 
-test('the page has every command, and its commands below', () => {
+test('the page has every command, and its commands below', async () => {
   const io = { stdout: new PassThrough(), stderr: new PassThrough() }
-  const { commands } = readSpec(createProgram(io as never))
+  const { commands } = readSpec(await createProgram(io as never))
   const rows = tableUnder('The command', page)
   const named = rows.map(row => (row.command ?? '').replaceAll('`', ''))
   const nameOf = (text: string): string => text.split(' ')[1] as string

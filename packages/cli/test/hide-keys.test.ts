@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { hideKeys, inOneLine } from '../errors.js'
+import { hideKeys, inOneLine } from '../one-line.js'
 
 const key = '5a'.repeat(32)
 

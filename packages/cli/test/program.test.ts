@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { afterAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { localCredentials, startDataEngine } from '@sluice/engine'
-import { until } from '@sluice/test-support/waiting.js'
-import { allOf, readSpec } from '../completion.js'
+import { Help } from 'commander'
+import { groups } from '../commands/index.js'
+import { allOf, type CommandSpec, readSpec } from '../completion.js'
 import { createProgram } from '../program.js'
 import { runHere, start } from './support/cli.js'
 
@@ -17,19 +18,23 @@ const io = {
   signal: new AbortController().signal,
   exitCode: 0,
 }
-const program = readSpec(createProgram(io))
-const leaves = allOf(program).filter(({ commands }) => commands.length === 0)
+let program: CommandSpec
+let leaves: readonly CommandSpec[]
+beforeAll(async () => {
+  program = readSpec(await createProgram(io))
+  leaves = allOf(program).filter(({ commands }) => commands.length === 0)
+})
 
-test.each(leaves.map(spec => [spec.path, spec] as const))(
-  'sluice %s has examples that are right',
-  async (path, spec) => {
-    const { out, code } = await runHere([...path.split(' '), '--help'])
-    expect(code).toBe(0)
+test('every command has examples that are right', async () => {
+  expect(leaves.length).toBeGreaterThan(35)
+  for (const spec of leaves) {
+    const { out, code } = await runHere([...spec.path.split(' '), '--help'])
+    expect([spec.path, code]).toEqual([spec.path, 0])
     const [, examples = ''] = out.split('\nExamples:\n')
     const calls = [...examples.matchAll(/sluice ([^|<>)\n]*)/g)].map(([, words = '']) =>
       words.trim(),
     )
-    expect(calls.some(call => call.startsWith(path))).toBe(true)
+    expect([spec.path, calls.some(call => call.startsWith(spec.path))]).toEqual([spec.path, true])
     for (const call of calls) {
       const of = leaves.find(each => call.startsWith(each.path))
       expect([call, of]).toEqual([call, expect.anything()])
@@ -37,8 +42,23 @@ test.each(leaves.map(spec => [spec.path, spec] as const))(
       for (const word of call.split(' ').filter(each => each.startsWith('--')))
         expect([call, options]).toEqual([call, expect.arrayContaining([word])])
     }
-  },
-)
+  }
+})
+
+test('the table of commands has the name and the usage of each', async () => {
+  const loaded = await createProgram(io)
+  const plain = new Help()
+  for (const entries of Object.values(groups))
+    for (const [name, { usage, help }] of Object.entries(entries)) {
+      const command = loaded.commands.find(each => each.name() === name)
+      expect([name, command && plain.subcommandTerm(command)]).toEqual([
+        name,
+        `${name} ${usage}`.trimEnd(),
+      ])
+      expect([name, command?.description()]).toEqual([name, help])
+    }
+  expect(loaded.commands).toHaveLength(Object.values(groups).flatMap(Object.keys).length)
+})
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-program-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -108,7 +128,7 @@ describe('which service is asked', () => {
   test('serve --env-out writes what --env-file takes', async () => {
     const file = join(folder, 'engine.env')
     const serving = start(['serve', '--port', '0', '--env-out', file])
-    await until(() => serving.output.err.includes('signed by'))
+    await serving.shows(/signed by/)
     expect(serving.output.out).toBe('')
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const { code, out } = await runHere(['feeds', '--env-file', file])
