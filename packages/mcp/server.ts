@@ -13,7 +13,6 @@ import type { Service } from './service.js'
 import { shown, ToolError, toToolError } from './tool-error.js'
 import { MAX_ANSWER, resultOf, schemaOf, sizeOf, type Tool, tools } from './tools.js'
 
-/** Milliseconds that a call may take, the wait for its turn included. */
 const CALL_TIME = 15_000
 /** How many calls run at once, and how many may wait. */
 const RUNNING = 4
@@ -36,18 +35,20 @@ export interface ServerParts {
   readonly log: (line: string) => void
   readonly stdin: NodeJS.ReadableStream
   readonly stdout: NodeJS.WritableStream
+  /** Milliseconds that a call may take, the wait for its turn included. @default 15,000 */
+  readonly callTime?: number
 }
 
 /** Serves the tools until the input ends, or `signal` aborts. */
 export async function serve(parts: ServerParts, signal: AbortSignal): Promise<void> {
-  const { service, log, stdin, stdout } = parts
+  const { service, log, stdin, stdout, callTime = CALL_TIME } = parts
   const life = new AbortController()
   const end = (): void => life.abort(new ToolError('failed', 'the server ends'))
   const server = new Server(
     { name: 'sluice', title: 'sluice', version: VERSION },
     { capabilities: { tools: {} }, instructions },
   )
-  const runTool = createRunner(service, life.signal, log)
+  const runTool = createRunner(service, life.signal, callTime, log)
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describe) }))
   server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal: cancelled }) => {
     const tool = tools.find(({ name }) => name === params.name)
@@ -99,13 +100,18 @@ function describe({ name, title, description, input, output, isLocal = false }: 
 }
 
 /** Returns a function that runs a tool within the limits. It never rejects. */
-function createRunner(service: Service, life: AbortSignal, log: (line: string) => void) {
+function createRunner(
+  service: Service,
+  life: AbortSignal,
+  callTime: number,
+  log: (line: string) => void,
+) {
   const turns = createSemaphore(RUNNING, life)
   let calls = 0
 
   async function run(tool: Tool, given: unknown, signal: AbortSignal): Promise<CallToolResult> {
     const input = readInput(tool, given)
-    return turns.run(CALL_TIME, async () => {
+    return turns.run(callTime, async () => {
       signal.throwIfAborted()
       const answer = await tool.run(input, service, signal)
       if (sizeOf(answer) > MAX_ANSWER)
@@ -124,8 +130,8 @@ function createRunner(service: Service, life: AbortSignal, log: (line: string) =
     const stop = (failure: 'timeout' | 'failed', message: string) => () =>
       call.abort(new ToolError(failure, message))
     const timer = setTimeout(
-      stop('timeout', `no answer within ${CALL_TIME / 1000} s: try again later`),
-      CALL_TIME,
+      stop('timeout', `no answer within ${callTime / 1000} s: try again later`),
+      callTime,
     )
     const forgets = [
       onAbort(cancelled, stop('failed', 'the call was cancelled')),

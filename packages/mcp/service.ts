@@ -30,7 +30,6 @@ export interface VerifiedReport {
 
 /** Milliseconds for which a list of feeds is used of a service without a catalogue. */
 const LISTED_FOR = 300_000
-/** Milliseconds to wait for the first verified report of a stream. */
 const FIRST_REPORT = 6000
 /** The most feeds that an error names. */
 const MAX_NAMED = 8
@@ -42,8 +41,12 @@ export class Service {
   #client: Client<DecodedReport> | undefined
   #listed: { readonly feeds: readonly CatalogueFeed[]; readonly at: number } | undefined
 
-  constructor(settings: Settings) {
+  readonly #firstReport: number
+
+  /** Waits so many milliseconds for the first verified report of a stream. */
+  constructor(settings: Settings, firstReport: number = FIRST_REPORT) {
     this.settings = settings
+    this.#firstReport = firstReport
   }
 
   /** The client. Throws without credentials. */
@@ -183,7 +186,7 @@ export class Service {
     let rejected: Error | undefined
     try {
       const first = new Promise<Report<DecodedReport> | undefined>((resolve, reject) => {
-        const timer = setTimeout(() => resolve(undefined), FIRST_REPORT)
+        const timer = setTimeout(() => resolve(undefined), this.#firstReport)
         const forget = onAbort(signal, () => reject(signal.reason))
         const end = (): void => {
           clearTimeout(timer)

@@ -206,9 +206,16 @@ test('the state of the market', async () => {
 })
 
 test('a feed that is silent may not be traded', async () => {
-  const { session, close } = await startBoth({ feeds: [ethUsd], intervalMs: 0 })
+  const { session, close } = await startBoth(
+    { feeds: [ethUsd], intervalMs: 0 },
+    { firstReport: 200 },
+  )
   closers.push(close)
-  const { data } = await session.call('get_market_state', { feed: ethUsd })
+  const ask = () => session.call('get_market_state', { feed: ethUsd })
+  let answer = await ask()
+  // The stream may open later than the service waits for it here.
+  while (answer.failure === 'unavailable') answer = await ask()
+  const { data } = answer
   expect(data).toMatchObject({ tradable: false, reason: 'no-report', observedAt: null })
 })
 
@@ -219,7 +226,9 @@ test('a stream service that hangs leaves the state unknown', async () => {
   await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
   closers.push(() => silent.close())
   const { port } = silent.address() as { port: number }
-  const other = await startSession(envOf(engine, { WS_URL: `ws://127.0.0.1:${port}` }))
+  const other = await startSession(envOf(engine, { WS_URL: `ws://127.0.0.1:${port}` }), {
+    firstReport: 200,
+  })
   closers.push(() => other.close())
   const answer = await other.call('get_market_state', { feed: ethUsd })
   expect(answer).toMatchObject({ isError: true, failure: 'unavailable' })

@@ -2,12 +2,17 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { DataEngine, DataEngineOptions } from '@sluice/engine'
 import { startDataEngine } from '@sluice/engine'
 import { built } from '@sluice/test-support/files.js'
+import { readSettings } from '../../config.js'
+import { serve } from '../../server.js'
+import { Service } from '../../service.js'
 
 /** The built command. */
 export const command: string = built('esm/sluice-mcp.js', 'mcp')
@@ -32,14 +37,22 @@ export function envOf(engine: DataEngine, more: Env = {}): Record<string, string
   }
 }
 
-/** A server in a process of its own, with the official client of the protocol. */
+/** A server in the test itself, with the official client of the protocol between streams. */
 export interface Session {
   readonly client: Client
-  /** All that the server has sent, on standard output and standard error. */
+  /** All that the server has sent, and its log. */
   readonly traffic: () => string
   /** Calls a tool, and checks that the answer is within its bounds. */
   readonly call: (name: string, input?: Record<string, unknown>) => Promise<Answer>
   readonly close: () => Promise<void>
+}
+
+/** How long a server waits, in milliseconds. */
+interface Waits {
+  /** For a call. */
+  readonly callTime?: number
+  /** For the first report of a stream. */
+  readonly firstReport?: number
 }
 
 export interface Answer {
@@ -50,25 +63,36 @@ export interface Answer {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export async function startSession(env: Env, args: readonly string[] = []): Promise<Session> {
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [command, ...args],
-    env: { ...env },
-    stderr: 'pipe',
-  })
+export async function startSession(
+  env: Env,
+  { firstReport, ...waits }: Waits = {},
+): Promise<Session> {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   let traffic = ''
-  transport.stderr?.on('data', chunk => {
-    traffic += chunk
-  })
-  const start = transport.start.bind(transport)
-  transport.start = async () => {
-    const receive = transport.onmessage
-    transport.onmessage = message => {
-      traffic += `${JSON.stringify(message)}\n`
-      receive?.(message)
-    }
-    await start()
+  const stopped = new AbortController()
+  const log = (line: string): void => {
+    traffic += `${line}\n`
+  }
+  const service = new Service(readSettings([], env), firstReport)
+  const served = serve({ service, log, stdin, stdout, ...waits }, stopped.signal)
+  const received = new ReadBuffer()
+  const transport: Transport = {
+    async start() {
+      stdout.on('data', (chunk: Buffer) => {
+        traffic += chunk
+        received.append(chunk)
+        for (let next = received.readMessage(); next !== null; next = received.readMessage())
+          transport.onmessage?.(next)
+      })
+    },
+    async send(message) {
+      stdin.write(serializeMessage(message))
+    },
+    async close() {
+      stopped.abort()
+      await served
+      transport.onclose?.()
+    },
   }
   const client = new Client({ name: 'test', version: '1.0.0' })
   await client.connect(transport)
@@ -98,10 +122,10 @@ export async function startSession(env: Env, args: readonly string[] = []): Prom
 /** Starts an engine and a server of it. */
 export async function startBoth(
   options: DataEngineOptions,
-  more: Env = {},
+  waits: Waits = {},
 ): Promise<{ engine: DataEngine; session: Session; close: () => Promise<void> }> {
   const engine = await startDataEngine(options)
-  const session = await startSession(envOf(engine, more))
+  const session = await startSession(envOf(engine), waits)
   return {
     engine,
     session,
@@ -117,7 +141,6 @@ export interface Ran {
   readonly code: number | null
   readonly out: string
   readonly err: string
-  readonly ms: number
 }
 
 /** The first message of a client. */
@@ -150,7 +173,6 @@ export function runCommand(
 ): Promise<Ran> {
   const child = spawn(process.execPath, [command, ...args], { env: { ...env } })
   let [out, err] = ['', '']
-  let started = performance.now()
   child.stdout.on('data', chunk => {
     out += chunk
   })
@@ -158,17 +180,15 @@ export function runCommand(
     err += chunk
   })
   child.stdin.on('error', () => undefined)
-  const ended = new Promise<Ran>(resolve =>
-    child.on('close', code => resolve({ code, out, err, ms: performance.now() - started })),
-  )
+  const ended = new Promise<Ran>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', code => resolve({ code, out, err }))
+  })
   if (lines !== null) child.stdin.end(lines.map(line => `${line}\n`).join(''))
   if (kill !== undefined) {
     // The command sets its signal handlers before it answers.
     child.stdin.write(`${JSON.stringify(hello)}\n`)
-    child.stdout.once('data', () => {
-      started = performance.now()
-      child.kill(kill)
-    })
+    child.stdout.once('data', () => child.kill(kill))
   }
   return ended
 }
