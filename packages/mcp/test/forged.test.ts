@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, type Forgery, startDataEngine } from '@sluice/engine'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
+import { inForm } from '@sluice/test-support/long.js'
 import { envOf, type Session, startBoth, startSession } from './support/mcp.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
@@ -108,8 +109,9 @@ test('what the service writes is not passed on', async () => {
     JSON.stringify({ report: { feedID: digits, price: digits } }),
     digits,
   ]
+  // A request that is answered with 500 is sent again, after a while.
   for (const status of [200, 400, 401, 404, 500])
-    for (const body of bodies) {
+    for (const body of status === 500 ? bodies.slice(0, inForm(1, 5)) : bodies) {
       const path = '/api/v1/reports'
       const heal = own.fail({ status, body, path, times: Number.POSITIVE_INFINITY })
       const { isError } = await other.call('get_price', { feed: 'ETH/USD' })

@@ -4,11 +4,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import ts from 'typescript'
 import { root } from '../support/sources.js'
+import { until } from '../support/waiting.js'
 
 const feedID = `0x1003${'7e'.repeat(30)}`
 const source = join(root, 'examples', 'nestjs')
@@ -64,10 +64,12 @@ async function runUntil(more: number): Promise<string> {
     })
   const ended = once(process_, 'close')
   const enough = lines().length + more
-  for (let tries = 0; lines().length < enough; tries++) {
-    if (tries > 400 || process_.exitCode !== null) throw new Error(output)
-    await pause(25)
-  }
+  await Promise.race([
+    until(() => lines().length >= enough),
+    ended.then(([code]) => {
+      throw new Error(`it ended with ${code}: ${output}`)
+    }),
+  ])
   process_.kill('SIGTERM')
   const [code, signal] = await ended
   expect({ code, signal, output }).toMatchObject({ code: null, signal: 'SIGTERM' })
@@ -85,10 +87,9 @@ test('an application that is ended and started again loses nothing', async () =>
   const lastTime = Number(before.at(-1)?.split(' ')[0])
   expect(JSON.stringify(saved)).toContain(`"${feedID}":${lastTime}`)
 
-  await pause(1000)
-  const down = engine.ledger().length - before.length
-  expect(down).toBeGreaterThan(10)
-  await runUntil(down + 20)
+  const down = (): number => (engine as DataEngine).ledger().length - before.length
+  await until(() => down() > 10)
+  await runUntil(down() + 20)
 
   const written = lines()
   const times = written.map(line => Number(line.split(' ')[0])).sort((one, other) => one - other)
