@@ -45,14 +45,14 @@ describe.each([
     const failing = (...given: Parameters<typeof send>) => failureOf(send(...given))
     const failures = [
       [failing('/before', '99s'), 'LIMIT'],
-      [failing('/before', '9s', { bodyString: '{{.unknown}}' }), 'TEMPLATE'],
+      [failing('/before', '80s', { bodyString: '{{.unknown}}' }), 'TEMPLATE'],
       [
         failureOf(
           client.sendRequestAsync(runtime, { ...input, vaultDonSecrets: [{ key: 'missing' }] }),
         ),
         'VAULT',
       ],
-      [failing('/before', '9s', { customRootCaCertPem: btoa(pem) }), 'VALIDATION'],
+      [failing('/before', '80s', { customRootCaCertPem: btoa(pem) }), 'VALIDATION'],
       [failing('/throw-before'), 'ENCLAVE'],
     ] as const
     for (const [failed, code] of failures) {
@@ -79,7 +79,7 @@ describe.each([
 
   test('of a server whose certificate does not verify that it was sent nothing', async () => {
     runtime = createRuntime(world)
-    const error = await failureOf(send('/untrusted', '9s', { customRootCaCertPem: undefined }))
+    const error = await failureOf(send('/untrusted', '80s', { customRootCaCertPem: undefined }))
     expect(error).toMatchObject({ code: 'UPSTREAM_TLS' })
     expectSent(error, false)
     expect(hitsOf('/untrusted')).toEqual([])
@@ -147,8 +147,11 @@ describe('a remote runtime says', () => {
     await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve))
     const { port } = mute.address() as { port: number }
     runtime = remoteRuntime(world, { url: `http://127.0.0.1:${port}` })
-    const late = await failureOf(send('/', '2s'))
-    expectSent(late, false)
+    let late: Error
+    do {
+      late = await failureOf(send('/', '500ms'))
+      expectSent(late, false)
+    } while (late.message.includes('was still starting'))
     expect(late.message).toMatch(/did not answer in time when asked for its boot key: nothing was/)
     await runtime.close()
     await new Promise(resolve => mute.close(resolve))
@@ -163,10 +166,12 @@ describe('a remote runtime says', () => {
   })
 })
 
+const network = { loopback: true }
+const limits = { maxTimeout: 90_000 }
+
 test('an enclave of one’s own says the same, of each request for itself', async () => {
   const vault = await openVault(world.vault)
-  const network = { loopback: true }
-  const enclave = createEnclave({ plugins: confidentialPreset({ vault, network }) })
+  const enclave = createEnclave({ plugins: confidentialPreset({ vault, network, limits }) })
   const { owner } = vault
   world.hits.length = 0
   const before = failureOf(enclave.send(inputOf(world, '/', '99s'), { owner }))
@@ -188,7 +193,7 @@ test('an enclave whose plugin makes a call of its own knows nothing for certain'
       return next(others)
     },
   }
-  const plugins = [...confidentialPreset({ vault, network: { loopback: true } }), remake]
+  const plugins = [...confidentialPreset({ vault, network, limits }), remake]
   const enclave = createEnclave({ plugins })
   const { owner } = vault
   expectSent(await failureOf(enclave.send(inputOf(world, '/redirect'), { owner })), true)

@@ -10,17 +10,8 @@ const client = new ConfidentialHTTPClient()
 let world: World
 let runtime: Runtime | undefined
 const held: Socket[] = []
-/** What comes of a connection that says nothing, and of one that does not end its head. */
-let idle: Ended
-let endless: Ended
-/** Theirs alone: of a full server, the oldest connection of the busiest address is closed. */
-const apart = '127.0.1.1'
 beforeAll(async () => {
   world = await startWorld({ apiKey: 'a secret of some length' })
-  idle = hold(apart)
-  endless = hold(apart, 'POST /v2/requests HTTP/1.1\r\nHost: x\r\n')
-  const drip = setInterval(() => endless.socket.write('x: y\r\n'), 300)
-  endless.socket.on('close', () => clearInterval(drip))
 })
 afterEach(async () => {
   for (const socket of held.splice(0)) socket.destroy()
@@ -28,23 +19,18 @@ afterEach(async () => {
 })
 afterAll(() => world.close())
 
-interface Ended {
+interface Held {
   readonly socket: Socket
-  readonly lasted: Promise<number>
+  readonly closed: Promise<unknown>
 }
 
-function hold(localAddress: string, words = ''): Ended {
-  const begin = performance.now()
+function hold(localAddress: string): Held {
   const port = Number(new URL(world.enclaveURL).port)
   const socket = connect({ port, host: '127.0.0.1', localAddress })
   socket.on('error', () => undefined)
-  if (words !== '') socket.write(words)
   // Without it the end is not noticed.
   socket.resume()
-  return {
-    socket,
-    lasted: new Promise(resolve => socket.on('close', () => resolve(performance.now() - begin))),
-  }
+  return { socket, closed: new Promise(resolve => socket.on('close', resolve)) }
 }
 
 async function holdMany(count: number, addresses: readonly string[]): Promise<void> {
@@ -65,11 +51,9 @@ async function isServed(): Promise<void> {
 const others = Array.from({ length: 20 }, (_, index) => `127.0.0.${index + 2}`)
 
 describe('a caller is served', () => {
-  test.each([
-    ['its own address', ['127.0.0.1']],
-    ['twenty other addresses', others],
-    ['both', ['127.0.0.1', ...others]],
-  ])('while 1,100 idle connections are held from %s', async (_name, addresses) => {
+  const addresses = ['127.0.0.1', ...others]
+
+  test('while 1,100 idle connections are held from its own address and twenty others', async () => {
     await holdMany(1100, addresses)
     runtime = remoteRuntime(world)
     await isServed()
@@ -81,27 +65,20 @@ describe('a caller is served', () => {
     runtime = remoteRuntime(world)
     const running = client.sendRequestAsync(runtime, inputOf(world, '/hold'))
     await until(() => world.hits.some(({ path }) => path === '/hold'))
-    await holdMany(1100, ['127.0.0.1', ...others])
+    await holdMany(1100, addresses)
     world.release()
     expect((await running).statusCode).toBe(200)
   })
 })
 
 describe('a connection is closed', () => {
-  test('where its first byte, or the end of a head, does not come within five seconds', async () => {
-    for (const { lasted } of [idle, endless]) {
-      expect(await lasted).toBeGreaterThanOrEqual(5000)
-      expect(await lasted).toBeLessThan(10_000)
-    }
-  })
-
   test('where its address has more than 256: the oldest that brought nothing', async () => {
     const first = hold('127.0.0.5')
     held.push(first.socket)
     await holdMany(255, ['127.0.0.5'])
     expect(first.socket.destroyed).toBe(false)
     await holdMany(1, ['127.0.0.5'])
-    await first.lasted
+    await first.closed
     expect(held.filter(socket => !socket.destroyed)).toHaveLength(256)
   })
 })

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
+import { failureOf, until } from '@sluice/test-support/waiting.js'
 import { boxKeys, parseKey } from 'sluice/internal'
 import {
   ConfidentialHTTPClient,
@@ -21,27 +21,9 @@ const client = new ConfidentialHTTPClient()
 let world: World
 const runtimes: Runtime[] = []
 const relays: Relay[] = []
-/** What is answered to a request that never comes in, for all that it does not stand still. */
-let dripped: Promise<string>
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret }, { apiKey: theirs, onlyTheirs: theirs })
   bootKey = await fetchBootKey(world.enclaveURL, world.enclavePublicKey)
-  const port = Number(new URL(world.enclaveURL).port)
-  // From an address of its own: where one has too many connections, its oldest is closed.
-  const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' })
-  socket.write('POST /v2/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
-  const drip = setInterval(() => socket.write('x'), 500)
-  dripped = new Promise(resolve => {
-    let read = ''
-    socket.on('error', () => undefined)
-    socket.on('data', chunk => {
-      read += chunk
-    })
-    socket.on('close', () => {
-      clearInterval(drip)
-      resolve(read)
-    })
-  })
 })
 afterEach(async () => {
   await Promise.all(runtimes.splice(0).map(each => each.close()))
@@ -154,7 +136,9 @@ describe('on the way', () => {
     expect((await Promise.all([post(body), post(body)])).map(({ status }) => status)).toEqual([
       409, 409,
     ])
-    await pause(100)
+    // The world hears of a request before the answer to a later one comes.
+    await client.sendRequestAsync(runtimeTo(), inputOf(world, '/later'))
+    await until(() => hitsOf('/later').length > 0)
     expect(hitsOf('/recorded')).toHaveLength(1)
   })
 
@@ -368,7 +352,7 @@ describe('what is asked', () => {
     const failure = await failureOf(
       client.sendRequestAsync(
         runtimeTo(),
-        inputOf(world, '/', '10s', { bodyString: 'x'.repeat(4_194_304) }),
+        inputOf(world, '/', '90s', { bodyString: 'x'.repeat(4_194_304) }),
       ),
     )
     expect(failure).toMatchObject({ code: 'LIMIT' })
@@ -385,10 +369,6 @@ describe('what is asked', () => {
     expect(await post(sealed())).toMatchObject({ status: 200 })
     for (const socket of slow) socket.destroy()
   })
-
-  test('is ended where it does not come in within ten seconds', async () => {
-    expect(await dripped).toMatch(/^HTTP\/1\.1 408 /)
-  })
 })
 
 test('the enclave logs what it refused, what failed and what it did, without a secret', async () => {
@@ -400,7 +380,7 @@ test('the enclave logs what it refused, what failed and what it did, without a s
   const lines = (await world.lines()).join('\n')
   expect(lines).toMatch(/^debug secrets released: apiKey $/m)
   expect(lines).toMatch(/^info POST [\w.:]+: 200 in \d+ ms \{/m)
-  expect(lines).toMatch(/^warn .*timeout must be at most 10000 ms.*"LIMIT"/m)
+  expect(lines).toMatch(/^warn .*timeout must be at most 90000 ms.*"LIMIT"/m)
   expect(lines).toMatch(
     /^warn rejected with 410: the request is not sealed to the boot key of this enclave \{"status":410\}$/m,
   )

@@ -181,21 +181,6 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
   })
 })
 
-test('a hundred requests at once do not make a thread seem dead: what is too much is told of each', async () => {
-  runtime = localRuntime(world)
-  expect((await client.sendRequestAsync(runtime, input('/'))).statusCode).toBe(200)
-  const lines: string[] = []
-  const outcomes = await Promise.allSettled(
-    Array.from({ length: 100 }, () => client.sendRequestAsync(runtime, input('/', '700ms'))),
-  )
-  for (const outcome of outcomes) {
-    if (outcome.status === 'fulfilled') lines.push(String(outcome.value.statusCode))
-    else lines.push((outcome.reason as Error).message)
-  }
-  expect(lines.filter(line => /thread/.test(line))).toEqual([])
-  expect((await client.sendRequestAsync(runtime, input('/'))).statusCode).toBe(200)
-})
-
 test('the same requests go through a runtime that blocks and one that does not', async () => {
   const request = httpRequest({ url: 'https://api.example/', method: 'GET' })
   const response = { statusCode: 200, body: new TextEncoder().encode('theirs'), multiHeaders: {} }

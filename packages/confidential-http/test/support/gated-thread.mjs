@@ -1,6 +1,8 @@
 // A thread that starts once the test opens its gate, a number in shared memory. A second number says how it ended.
-// It speaks as serve-thread.ts does. It answers every request but those for /never.
-import { workerData } from 'node:worker_threads'
+// It speaks as serve-thread.ts does. It answers every
+// request but those for /never, and ends at one for /exit. A third number counts its answers, and a fourth
+// the threads that have started.
+import { threadId, workerData } from 'node:worker_threads'
 
 const { settings, port, counter } = workerData
 const { gate } = settings
@@ -12,11 +14,20 @@ function post(message) {
   Atomics.notify(sent, 0)
 }
 
-process.on('exit', code => Atomics.store(gate, 1, code + 1))
+process.on('exit', code => {
+  post({ type: 'end', why: `exit code ${code}` })
+  Atomics.store(gate, 1, code + 1)
+  Atomics.notify(gate, 1)
+})
 port.on('close', () => process.exit())
 port.on('message', ({ type, id, request }) => {
-  if (type !== 'cancel' && request.request.url !== '/never')
-    post({ type: 'response', id, response: { statusCode: 200 } })
+  if (type === 'cancel' || request.request.url === '/never') return
+  if (request.request.url === '/exit') process.exit(3)
+  post({ type: 'response', id, response: { statusCode: 200, threadId } })
+  Atomics.add(gate, 2, 1)
+  Atomics.notify(gate, 2)
 })
 Atomics.wait(gate, 0, 0)
 post({ type: 'opened' })
+Atomics.add(gate, 3, 1)
+Atomics.notify(gate, 3)

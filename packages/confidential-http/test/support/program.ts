@@ -9,9 +9,10 @@ export interface CallerText {
 }
 
 export function callerText(world: World, kind: CallerText['kind']): CallerText {
+  const limits = { maxTimeout: 90_000, defaultTimeout: 90_000 }
   const { vault, enclaveURL: url, enclavePublicKey, callerSecretKey } = world
   return kind === 'local'
-    ? { kind, options: { vault, stack: faultyStack } }
+    ? { kind, options: { vault, stack: faultyStack, limits } }
     : { kind, options: { url, enclavePublicKey, callerSecretKey } }
 }
 

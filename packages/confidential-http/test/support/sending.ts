@@ -13,7 +13,7 @@ import { faultyStack, type World } from './world.js'
 export function inputOf(
   { url, ca }: Pick<World, 'url' | 'ca'>,
   path: string,
-  timeout = '10s',
+  timeout = '90s',
   request: HTTPRequestJson = {},
 ): ConfidentialHTTPRequestJson {
   return {
@@ -42,7 +42,9 @@ export function plainInputOf(
 }
 
 export function localRuntime(world: World, options: Partial<LocalRuntimeOptions> = {}): Runtime {
-  return createLocalRuntime({ vault: world.vault, stack: faultyStack, ...options })
+  // Where a request is to succeed, a slow machine must not make it fail.
+  const limits = { maxTimeout: 90_000, defaultTimeout: 90_000 }
+  return createLocalRuntime({ vault: world.vault, stack: faultyStack, limits, ...options })
 }
 
 export function remoteRuntime(world: World, options: Partial<RemoteRuntimeOptions> = {}): Runtime {
@@ -50,6 +52,7 @@ export function remoteRuntime(world: World, options: Partial<RemoteRuntimeOption
     url: world.enclaveURL,
     enclavePublicKey: world.enclavePublicKey,
     callerSecretKey: world.callerSecretKey,
+    defaultTimeout: 90_000,
     ...options,
   })
 }

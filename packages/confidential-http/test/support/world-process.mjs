@@ -68,6 +68,8 @@ const enclaveOptions = {
   callers: { [caller.publicKey]: vault.owner, [otherCaller.publicKey]: otherOwner },
   network: { loopback: true },
   stack: new URL('./faulty-stack.cjs', import.meta.url).href,
+  // Where a request is to succeed, a slow machine must not make it fail.
+  limits: { maxTimeout: 90_000, defaultTimeout: 90_000 },
   audit: { file: join(directory, 'audit.jsonl') },
   callerLimits: JSON.parse(process.env.CALLER_LIMITS ?? '{}'),
   log,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, expect, jest, test } from '@jest/globals'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
 import { RenewedThread } from '../../thread/renewed-thread.js'
 import type { Question } from '../../thread/thread-messages.js'
@@ -23,13 +23,13 @@ afterEach(async () => {
 })
 
 /** Starts a thread behind a closed gate, on a clock that the test moves. */
-function start(requests = 1000) {
+function start(requests = 1000, quietMs = 1_000_000) {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
-  const gate = new Int32Array(new SharedArrayBuffer(8))
+  const gate = new Int32Array(new SharedArrayBuffer(16))
   const log = { error: (message: string) => void errors.push(message) }
   const thread = new RenewedThread(
     { file, memoryMb: 64, settings: { gate }, log },
-    { requests, quietMs: 1_000_000 },
+    { requests, quietMs },
   )
   started.push({ thread, gate })
   const ask = (url: string, timeout: number): Promise<unknown> =>
@@ -58,7 +58,7 @@ test('a thread that starts slowly is kept, however many requests give up meanwhi
   }
   const answer = ask('/', 10_700)
   open(gate)
-  expect(await answer).toEqual({ statusCode: 200 })
+  expect(await answer).toMatchObject({ statusCode: 200 })
   expect(thread.started).toBe(1)
   expect(errors).toEqual([])
 })
@@ -69,7 +69,7 @@ test('a caller that blocks is told the same, and the thread is kept', async () =
   const { error } = failing(() => thread.send(question('/'), 20).result())
   expect(error.message).toContain('was still starting after 20 ms')
   open(gate)
-  expect(thread.send(question('/'), 60_000).result()).toEqual({ statusCode: 200 })
+  expect(thread.send(question('/'), 60_000).result()).toMatchObject({ statusCode: 200 })
   expect(thread.started).toBe(1)
 })
 
@@ -87,7 +87,7 @@ test('a thread that does not get ready at all is given up, whether it is asked o
   const next = ask('/', 1000)
   expect(thread.started).toBe(2)
   open((started[0] as { gate: Int32Array }).gate)
-  expect(await next).toEqual({ statusCode: 200 })
+  expect(await next).toMatchObject({ statusCode: 200 })
 })
 
 test('the next thread may start slowly, too, and never at all: the present one goes on', async () => {
@@ -115,7 +115,7 @@ test('a thread that had just started is not taken for dead', async () => {
   await thread.whenReady()
   await jest.advanceTimersByTimeAsync(1)
   expect((await early).message).toContain('had just started and did not answer within 1000 ms')
-  expect(await ask('/', 1000)).toEqual({ statusCode: 200 })
+  expect(await ask('/', 1000)).toMatchObject({ statusCode: 200 })
   expect(thread.started).toBe(1)
 })
 
@@ -126,7 +126,7 @@ test('a thread that was ready all the time and did not answer is replaced', asyn
   const hung = failureOf(ask('/never', 1000))
   await jest.advanceTimersByTimeAsync(1000)
   expect((await hung).message).toContain('did not answer within 1000 ms and was ended')
-  expect(await ask('/', 1000)).toEqual({ statusCode: 200 })
+  expect(await ask('/', 1000)).toMatchObject({ statusCode: 200 })
   expect(thread.started).toBe(2)
 })
 
@@ -163,4 +163,81 @@ test('a thread that is closed while it starts is left to end by itself, and not 
   open(gate)
   await until(() => Atomics.load(gate, 1) > 0)
   expect(Atomics.load(gate, 1)).toBe(1)
+})
+
+test('an answer that came in time is there for those who ask late', async () => {
+  const { thread, gate } = start()
+  open(gate)
+  await thread.whenReady()
+  const [one, other] = [thread.send(question('/'), 1000), thread.send(question('/'), 1000)]
+  const late = one.resultAsync()
+  // The event loop stands still until both answers are there and the time is up: nothing is heard meanwhile.
+  for (let seen = 0; seen < 2; seen = Atomics.load(gate, 2)) Atomics.wait(gate, 2, seen)
+  jest.advanceTimersByTime(5000)
+  expect(await late).toMatchObject({ statusCode: 200 })
+  expect(other.result()).toMatchObject({ statusCode: 200 })
+  expect(thread.started).toBe(1)
+})
+
+test('a thread that ended while nobody looked is replaced', async () => {
+  const { thread, gate } = start()
+  open(gate)
+  await thread.whenReady()
+  const lost = thread.send(question('/exit'), 1000)
+  // The event loop stands still meanwhile: no event says that it ended.
+  Atomics.wait(gate, 1, 0)
+  const next = thread.send(question('/'), 1000)
+  expect(failing(lost.result).error.message).toContain(
+    'thread ended: exit code 3; the next request',
+  )
+  expect(await next.resultAsync()).toMatchObject({ statusCode: 200 })
+  expect(thread.started).toBe(2)
+})
+
+test('a caller that blocks the event loop gets new threads as well', () => {
+  const { thread, gate } = start(2)
+  jest.useRealTimers()
+  const ask = (): unknown =>
+    (thread.send(question('/'), 60_000).result() as { threadId: number }).threadId
+  open(gate)
+  const first = ask()
+  Atomics.store(gate, 0, 0)
+  expect([ask(), ask()]).toEqual([first, first])
+  open(gate)
+  Atomics.wait(gate, 3, 1)
+  expect(ask()).not.toBe(first)
+})
+
+describe('after a quiet while', () => {
+  const QUIET = 60_000
+
+  test('a thread is replaced, once', async () => {
+    const { thread, gate, ask } = start(1000, QUIET)
+    open(gate)
+    await jest.advanceTimersByTimeAsync(QUIET)
+    // One that was never asked holds nothing.
+    expect(thread.started).toBe(1)
+    await ask('/', 1000)
+    await jest.advanceTimersByTimeAsync(QUIET - 1)
+    expect(thread.started).toBe(1)
+    await jest.advanceTimersByTimeAsync(1)
+    expect(thread.started).toBe(2)
+    jest.useRealTimers()
+    await until(() => Atomics.load(gate, 1) > 0)
+    jest.useFakeTimers()
+    await jest.advanceTimersByTimeAsync(3 * QUIET)
+    expect(thread.started).toBe(2)
+    expect(thread.send(question('/'), 1000).result()).toMatchObject({ statusCode: 200 })
+  })
+
+  test('a thread is not replaced while a request is open, however quiet it is', async () => {
+    const { thread, gate, ask } = start(1000, QUIET)
+    open(gate)
+    await thread.whenReady()
+    const held = failureOf(ask('/never', 3 * QUIET))
+    await jest.advanceTimersByTimeAsync(3 * QUIET - 1)
+    expect(thread.started).toBe(1)
+    await jest.advanceTimersByTimeAsync(1)
+    await held
+  })
 })

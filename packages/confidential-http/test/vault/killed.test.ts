@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { built } from '@sluice/test-support/files.js'
+import { inForm } from '@sluice/test-support/long.js'
 import { openVault } from '../../vault/open-vault.js'
 import { nameOf, reveal, vault } from '../support/vault/vault.js'
 
@@ -14,12 +16,12 @@ interface Line {
   readonly failed?: string
 }
 
-const KILLS = Number(process.env.VAULT_KILLS ?? 6)
+const KILLS = Number(process.env.VAULT_KILLS ?? inForm(1, 6))
 /** Enough that each kind of change was begun. */
 const MANY = 30
 const program = join(__dirname, '../support/vault/vault-changes.cjs')
 
-/** Runs the program for a random while, and kills it. Returns what it has printed. */
+/** Runs the program for a random number of lines, and kills it. Returns what it has printed. */
 async function runAndKill(round: number): Promise<readonly Line[]> {
   const child = spawn(
     process.execPath,
@@ -27,16 +29,14 @@ async function runAndKill(round: number): Promise<readonly Line[]> {
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   let text = ''
-  const opened = new Promise<void>(resolve =>
-    child.stdout.on('data', chunk => {
-      text += chunk
-      resolve()
-    }),
-  )
-  const ended = new Promise(resolve => child.once('close', resolve))
-  await opened
-  setTimeout(() => child.kill('SIGKILL'), Math.random() * 700)
-  await ended
+  // It goes on meanwhile: the signal comes at any moment of a change.
+  const lines = 2 + Math.floor(Math.random() * 30)
+  child.stdout.on('data', chunk => {
+    text += chunk
+    if (text.split('\n').length > lines) child.kill('SIGKILL')
+  })
+  const [code, signal] = await once(child, 'close')
+  if (signal !== 'SIGKILL') throw new Error(`the program ended with ${code ?? signal}: ${text}`)
   return text
     .split('\n')
     .slice(0, -1)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { boxKeys, seal } from '../../../../crypto/sealed-box.js'
 import {
   createShare,
@@ -15,6 +15,9 @@ import {
   type ShareHolder,
 } from '../../../../plugins/confidential-http/secrets/gather.js'
 import { failureOf } from '../../../support/waiting.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
 
 const name = { owner: '11'.repeat(20), namespace: 'main', key: 'key' }
 const { publicKey, shares } = generateKeys({ threshold: 2, nodes: 4 })
@@ -85,11 +88,13 @@ describe('gathering shares', () => {
   })
 
   test('asks another where one is slow, and does not wait for it', async () => {
-    const { gather, warnings } = await holdersOf([never, honest, honest])
-    const began = performance.now()
+    const { gather, asked, warnings } = await holdersOf([never, honest, honest])
     const failures: FailureTimes = new Map()
-    expect(indexes(await gather(failures))).toEqual([1, 2])
-    expect(performance.now() - began).toBeGreaterThan(HEDGE_AFTER * 0.9)
+    const gathered = gather(failures)
+    await jest.advanceTimersByTimeAsync(HEDGE_AFTER - 1)
+    expect(asked).toEqual([0, 1])
+    await jest.advanceTimersByTimeAsync(1)
+    expect(indexes(await gathered)).toEqual([1, 2])
     expect(warnings).toEqual([
       `holder 0 at http://holder-0 has given no share in ${HEDGE_AFTER} ms, and is asked last from now on`,
     ])
@@ -102,17 +107,24 @@ describe('gathering shares', () => {
       new Promise<undefined>(resolve => setTimeout(() => resolve(undefined), HEDGE_AFTER + 100))
     const { gather, warnings } = await holdersOf([slow, honest])
     const failures: FailureTimes = new Map()
-    for (const _ of [1, 2]) expect(indexes(await gather(failures))).toEqual([0, 1])
+    async function gatherSlowly(): Promise<void> {
+      const gathered = gather(failures)
+      await jest.advanceTimersByTimeAsync(HEDGE_AFTER + 100)
+      expect(indexes(await gathered)).toEqual([0, 1])
+    }
+    for (const _ of [1, 2]) await gatherSlowly()
     expect(warnings).toHaveLength(1)
-    failures.set('http://holder-0', Date.now() - 10_001)
-    await gather(failures)
+    jest.setSystemTime(Date.now() + 10_001)
+    await gatherSlowly()
     expect(warnings).toHaveLength(2)
   })
 
   test('asks processes again, as long as they may be starting, when no other is left', async () => {
     const atFirst = (count: number) => (count < 3 ? dead() : honest())
     const { gather, asked, warnings } = await holdersOf([atFirst, dead, atFirst])
-    expect(indexes(await gather())).toEqual([0, 2])
+    const gathered = gather()
+    await jest.advanceTimersByTimeAsync(250 + 500)
+    expect(indexes(await gathered)).toEqual([0, 2])
     expect(asked.filter(each => each === 0)).toHaveLength(3)
     expect(warnings).toHaveLength(3)
   })

@@ -3,7 +3,7 @@ import { existsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const [, , sources, directory, port] = process.argv
+const [, , sources, directory, host, port] = process.argv
 const load = path => import(pathToFileURL(join(sources, `${path}.js`)).href)
 const [
   { Holder },
@@ -56,7 +56,6 @@ async function answer(request, asker) {
 
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
 const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
-const host = '127.0.0.1'
 const counts = new HolderCounts()
 const serving = { records, holder: { answer }, files, keys, host, port: Number(port), log, counts }
 const running = await serveHolder(serving)

@@ -54,13 +54,23 @@ async function start(holder) {
       join(here, 'test/support/vault/chaos-holder.mjs'),
       sources,
       holder.directory,
-      String(holder.port),
+      holder.host,
+      holder.port,
     ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    { stdio: ['ignore', 'pipe', 'pipe'] },
   )
   holder.child = child
   children.add(child)
-  await new Promise(resolve => {
+  let complaints = ''
+  child.stderr.on('data', chunk => {
+    complaints += chunk
+    process.stderr.write(chunk)
+  })
+  await new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) =>
+      reject(new Error(`holder ${holder.index} ended with ${code ?? signal}: ${complaints}`)),
+    )
     createInterface({ input: child.stdout }).on('line', line => {
       const said = JSON.parse(line)
       if (said.lied !== undefined) holder.lies[said.lied]++
@@ -69,16 +79,25 @@ async function start(holder) {
   })
 }
 
+/**
+ * The address of a holder. Its own on Linux: while the holder is away, another process could get its port at an address
+ * that many use.
+ */
+const hostOf = index =>
+  process.platform === 'linux'
+    ? `127.${1 + (process.pid % 250)}.${1 + ((process.pid >> 8) % 250)}.${index + 1}`
+    : '127.0.0.1'
+
 // Each holder makes its directory and its key as a command would; its port is the one it got first.
 const holders = await Promise.all(
   Array.from({ length: HOLDERS }, async (_, index) => {
     const directory = join(work, `holder-${index}`)
     const trust = { writer: writer.writerKey, callers: [caller.publicKey] }
-    const first = await startVaultHolder({ directory, trust })
+    const first = await startVaultHolder({ directory, trust, host: hostOf(index) })
     await first.close()
     const { url, publicKey: key } = first
-    const port = new URL(url).port
-    return { index, directory, url, key, port, lies: { release: 0, deal: 0 }, faults: [] }
+    const { hostname: host, port } = new URL(url)
+    return { index, directory, url, key, host, port, lies: { release: 0, deal: 0 }, faults: [] }
   }),
 )
 for (const { directory } of holders) {

@@ -34,7 +34,11 @@ describe('several processes', () => {
     })
     children.add(running)
     const ended = new Promise<number | null>(resolve => running.once('close', resolve))
-    const started = new Promise<void>(resolve => running.stdout.once('data', () => resolve()))
+    const started = Promise.race([
+      new Promise(resolve => running.stdout.once('data', resolve)),
+      ended.then(code => Promise.reject(new Error(`the process ended with ${code} at its start`))),
+    ])
+    started.catch(() => undefined)
     return { running, ended, started }
   }
 
