@@ -39,6 +39,8 @@ let folder: string
 let vault: Vault
 let api: HTTPSServer
 let asked = 0
+let server: EnclaveServer
+let present: Attestor = attestor
 const closing: (() => Promise<unknown>)[] = []
 
 beforeAll(async () => {
@@ -50,25 +52,36 @@ beforeAll(async () => {
       response.end('ok')
     },
   })
+  server = await serverWith({
+    get format() {
+      return present.format
+    },
+    attest: binding => present.attest(binding),
+  })
 })
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
   asked = 0
 })
 afterAll(async () => {
+  await server.close()
   await api.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function start(given?: Attestor): Promise<EnclaveServer> {
-  const server = await startEnclaveServer({
+const serverWith = (given?: Attestor): Promise<EnclaveServer> =>
+  startEnclaveServer({
     vault: vault.directory,
     secretKey: keys.secretKey,
     callers: { [caller.publicKey]: vault.owner },
     network: { loopback: true },
+    limits: { maxTimeout: 90_000 },
     ...(given === undefined ? {} : { attestor: given }),
   })
-  closing.push(() => server.close())
+
+/** Has the one enclave attest as this attestor does. */
+function attestAs(given: Attestor): EnclaveServer {
+  present = given
   return server
 }
 
@@ -80,6 +93,7 @@ async function ask(
     url,
     enclavePublicKey: keys.publicKey,
     callerSecretKey: caller.secretKey,
+    defaultTimeout: 90_000,
     ...(attestation === undefined ? {} : { attestation }),
   })
   closing.push(() => runtime.close())
@@ -100,14 +114,15 @@ async function rejectionOf(url: string, given?: RemoteRuntimeOptions['attestatio
 
 describe('a caller with a policy', () => {
   test('asks an enclave whose evidence is good', async () => {
-    const { url } = await start(attestor)
+    const { url } = attestAs(attestor)
     expect(await ask(url)).toBe(200)
     expect(asked).toBe(1)
   })
 
   test('sends nothing where there is no evidence, or other than expected', async () => {
-    expect(await rejectionOf((await start()).url)).toBe('it presents no evidence')
-    const { url } = await start(attestor)
+    await using silent = await serverWith()
+    expect(await rejectionOf(silent.url)).toBe('it presents no evidence')
+    const { url } = attestAs(attestor)
     const other = { ...policy, measurements: ['1'.repeat(64)] }
     expect(await rejectionOf(url, other)).toBe(
       `its measurement is ${measureCode()}, which is not expected`,
@@ -118,13 +133,13 @@ describe('a caller with a policy', () => {
     }
     expect(await rejectionOf(url, stranger)).toMatch(/^its evidence is not signed by the key/)
     const format = { format: 'aws-nitro', attest: () => new Uint8Array(96) }
-    expect(await rejectionOf((await start(format)).url)).toBe(
+    expect(await rejectionOf(attestAs(format).url)).toBe(
       'its evidence is of the format aws-nitro, not sluice-software-v1',
     )
   })
 
   test('has a policy of its own, in a module: it gets what the evidence must hold', async () => {
-    const { url } = await start({ format: 'plain', attest: binding => binding })
+    const { url } = attestAs({ format: 'plain', attest: binding => binding })
     const write = (name: string, source: string): URL => {
       writeFileSync(join(folder, name), source)
       return pathToFileURL(join(folder, name))
@@ -147,7 +162,7 @@ describe('a caller with a policy', () => {
   test('an attestor that fails, or makes no evidence, is an error of the enclave', async () => {
     const failing = { format: 'x', attest: () => Promise.reject(new Error('no device')) }
     for (const attest of [failing.attest, () => new Uint8Array(70_000), () => 'text' as never]) {
-      const { url } = await start({ format: 'x', attest })
+      const { url } = attestAs({ format: 'x', attest })
       const error = await failureOf(ask(url))
       expect(error).toMatchObject({ name: 'EnclaveError', mayHaveBeenSent: false })
       expect(error.message).toMatch(/answered 500/)
@@ -181,13 +196,13 @@ describe('evidence of another is none', () => {
   }
 
   test('a relay, which asks a good enclave at that moment, is rejected', async () => {
-    const good = await start(attestor)
+    const good = attestAs(attestor)
     const thief = await startThief(async () => (await presentedBy(good)).evidence)
     expect(await rejectionOf(thief)).toMatch(/for another enclave or question$/)
   })
 
   test('a replay of earlier evidence is rejected, though its boot key is the same', async () => {
-    const good = await start(attestor)
+    const good = attestAs(attestor)
     const { bootKey, evidence } = await presentedBy(good)
     const enclavePublicKey = parseKey('key', keys.publicKey)
     const later = {
@@ -210,7 +225,17 @@ describe('evidence of another is none', () => {
     ['bytes that are no base64', { format: 'x', bytes: '!' }],
     ['too much', { format: 'x', bytes: 'A'.repeat(100_000) }],
   ])('%s is no evidence', async (_what, evidence) => {
-    const thief = await startThief(async () => evidence)
+    const bound = {
+      enclavePublicKey: boxKeys().publicKey,
+      bootKey: boxKeys().publicKey,
+      nonce: boxKeys().publicKey,
+    }
+    const error = await failureOf(checkEvidence(evidence, bound, softwarePolicy(policy), 'x'))
+    expect(error.message).toMatch(/: what it presents is no evidence/)
+  })
+
+  test('what is no evidence is rejected over the wire, too', async () => {
+    const thief = await startThief(async () => 'evidence')
     expect(await rejectionOf(thief)).toBe('what it presents is no evidence')
   })
 
@@ -266,5 +291,5 @@ test.each<[unknown, RegExp]>([
 test('an attestor that is none is refused, before anything starts', async () => {
   const bad = [{ format: 'x' }, { format: 'A', attest: () => new Uint8Array() }]
   for (const each of bad)
-    expect(await failureOf(start(each as never))).toMatchObject({ code: 'VALIDATION' })
+    expect(await failureOf(serverWith(each as never))).toMatchObject({ code: 'VALIDATION' })
 })

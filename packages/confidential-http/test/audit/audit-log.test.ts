@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/long.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import type { AuditEvent } from 'sluice/plugins/confidential-http'
 import {
@@ -270,7 +271,7 @@ describe('what was changed is found', () => {
     await writeLog()
     const bytes = readFileSync(file)
     const last = bytes.lastIndexOf('\n', bytes.length - 2)
-    for (let at = 0; at < last; at += 3) {
+    for (let at = 0; at < last; at += inForm(29, 3)) {
       const changed = Buffer.from(bytes)
       changed[at] = (changed[at] as number) ^ 1
       writeFileSync(file, changed)
@@ -337,7 +338,7 @@ describe('a line that was cut off', () => {
     await writeLog()
     const bytes = readFileSync(file)
     const last = bytes.lastIndexOf('\n', bytes.length - 2) + 1
-    for (let end = last + 1; end < bytes.length; end += 7) {
+    for (let end = last + 1; end < bytes.length; end += inForm(41, 7)) {
       writeFileSync(file, bytes.subarray(0, end))
       expect((await failureOf(verifyAudit(file))).message).toMatch(
         `ends in the midst of a line, which begins at byte ${last}`,

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/long.js'
 import { type AuditHead, openAuditLog, verifyAudit } from '../../index.js'
 
 let folder: string
@@ -56,7 +57,8 @@ test.each<[string, (lines: readonly string[], at: number) => readonly string[]]>
 ])('a record that was %s is found, wherever it is', async (_name, change) => {
   for (const [name, text] of whole) {
     const lines = text.split('\n').slice(0, -1)
-    for (const at of lines.keys()) {
+    // The first, the last, and in the full form each between.
+    for (let at = 0; at < lines.length; at += inForm(Math.max(1, lines.length - 1), 1)) {
       put(
         new Map([
           ...whole,

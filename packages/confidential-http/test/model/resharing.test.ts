@@ -1,3 +1,4 @@
+// own realm: replaces modules, and the clock
 // Resharing and rotation among holders that lie, over a network that loses, repeats and reorders, with processes that end at any step and
 // disks that lose what they have written. The code is the library's own; in place of P-256 and of sealed boxes stand faster ones.
 //
@@ -6,11 +7,13 @@
 //   RESHARING_SEED=123 npm test -- test/model/resharing.test         one world, and all that happens in it
 //   RESHARING_WITHOUT=proof RESHARING_RUNS=10000 …                   with one of the guards taken out
 import { expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/long.js'
+import { GUARDS, SEEDS } from './resharing/guards.js'
 import { ground } from './resharing/mocks.js'
 import { play } from './resharing/play.js'
 
 const { RESHARING_RUNS, RESHARING_SEED, RESHARING_FIRST, RESHARING_WITHOUT } = process.env
-const RUNS = Number(RESHARING_RUNS ?? 150)
+const RUNS = Number(RESHARING_RUNS ?? inForm(15, 150))
 const FIRST = Number(RESHARING_FIRST ?? 1)
 const LIMIT = RESHARING_RUNS === undefined ? 180_000 : 24 * 3_600_000
 
@@ -46,6 +49,18 @@ allTest.each(Object.entries(FOUND))('it no longer happens that %s', async (_defe
   ground.out = RESHARING_WITHOUT
   for (const seed of seeds) expect((await play(seed)).broken).toEqual([])
 })
+
+// guards.full.test.ts has the others.
+allTest.each(['least threshold', 'settling', 'pending kept'])(
+  'without the guard "%s" a rule is broken',
+  async guard => {
+    expect(Object.keys(GUARDS)).toContain(guard)
+    ground.out = guard
+    const world = await play(SEEDS.get(guard) ?? 1)
+    ground.out = undefined
+    expect(world.broken).not.toEqual([])
+  },
+)
 
 if (RESHARING_SEED !== undefined)
   test('a world', async () => {

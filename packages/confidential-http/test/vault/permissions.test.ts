@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   lchownSync,
@@ -14,10 +13,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { command } from '@sluice/test-support/command.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys } from 'sluice/internal'
 import { createKeys, readKeyFile } from '../../index.js'
+import { writeKeyFile } from '../../key-file.js'
 import { createVault } from '../../vault/create-vault.js'
 import { openVault } from '../../vault/open-vault.js'
 import type { Vault } from '../../vault/vault.js'
@@ -178,23 +177,6 @@ onPosix('a vault that others may touch', () => {
     expect((await openVault(vault.directory)).owner).toBe(vault.owner)
   })
 
-  test('keeps sluice vault list and sluice enclave from starting', () => {
-    chmodSync(join(vault.directory, 'shares/1/1.json'), 0o644)
-    const run = (...args: readonly string[]) =>
-      spawnSync(process.execPath, [command, ...args, '--vault', vault.directory], {
-        encoding: 'utf8',
-      })
-    for (const args of [
-      ['vault', 'list'],
-      ['enclave', '--key', 'no.key', '--caller', 'x'],
-    ]) {
-      const { status, stdout, stderr } = run(...args)
-      expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-      expect(stderr).toMatch(/shares\/1\/1\.json has the mode 0644: .*--insecure-permissions/)
-    }
-    expect(run('vault', 'list', '--insecure-permissions').status).toBe(0)
-  })
-
   test('takes no ciphertext, and no manifest, that others may write', async () => {
     const folder = join(vault.directory, 'secrets', vault.owner, 'main')
     const secret = join(folder, readdirSync(folder)[0] as string)
@@ -213,28 +195,23 @@ onPosix('a vault that others may touch', () => {
 })
 
 onPosix('what is made', () => {
-  test.each(['0', '0277'])('is its owner’s alone under the umask %s, and works', umask => {
-    const run = (...args: readonly string[]) =>
-      spawnSync(
-        'sh',
-        ['-c', `umask ${umask}; exec "$@"`, 'sh', process.execPath, command, ...args],
-        {
-          cwd: folder,
-          encoding: 'utf8',
-          input: 'value\n',
-        },
-      )
-    const place = `made-${umask}/deep/vault`
-    expect(run('vault', 'init', '--vault', place)).toMatchObject({ status: 0, stderr: '' })
-    const put = run('vault', 'put', 'apiKey', '--anywhere', '--vault', place)
-    expect(put).toMatchObject({ status: 0, stderr: '' })
-    expect(run('keygen', `${umask}.key`)).toMatchObject({ status: 0, stderr: '' })
+  test.each([0, 0o277])('is its owner’s alone under the umask %o, and works', async umask => {
+    const [place, file] = [at(`made-${umask}`, 'deep', 'vault'), at(`${umask}.key`)]
+    const before = process.umask(umask)
+    try {
+      const made = await createVault(place)
+      await made.put(name, 'value', { policy: 'anywhere' })
+      writeKeyFile(file, createKeys().secretKey)
+    } finally {
+      process.umask(before)
+    }
+    await release(await openVault(place))
     const modes = readdirSync(at(`made-${umask}`), { recursive: true, withFileTypes: true }).map(
       entry =>
         `${entry.isDirectory() ? 'folder' : 'file'} ${modeOf(join(entry.parentPath, entry.name))}`,
     )
     expect([...new Set(modes)].sort()).toEqual(['file 600', 'folder 700'])
-    expect(modeOf(at(`${umask}.key`))).toBe('600')
+    expect(modeOf(file)).toBe('600')
   })
 })
 
@@ -279,21 +256,5 @@ onPosix('the file of a key', () => {
       chmodSync(at(folder), 0o1777)
       expect(readKeyFile(path)).toBe(secretKey)
     }
-  })
-
-  test('keeps sluice enclave from starting, unless told to go on', () => {
-    const file = at('loose.key')
-    writeFileSync(file, 'not a key\n')
-    chmodSync(file, 0o640)
-    const run = (...more: readonly string[]) =>
-      spawnSync(
-        process.execPath,
-        [command, 'enclave', '--key', file, '--caller', 'x', '--vault', vault.directory, ...more],
-        { encoding: 'utf8' },
-      )
-    const refused = run()
-    expect(refused.status).toBe(1)
-    expect(refused.stderr).toMatch(/loose\.key has the mode 0640: .*--insecure-permissions/)
-    expect(run('--insecure-permissions').stderr).toMatch(/loose\.key must be 64 hexadecimal digits/)
   })
 })

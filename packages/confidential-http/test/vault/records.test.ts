@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/long.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { openAuditLog, verifyAudit } from '../../index.js'
 import { openVault } from '../../vault/open-vault.js'
@@ -123,7 +124,7 @@ test('a holder has a record of each release, and of its part in resharings', asy
     expect((await verifyAudit(fileIn(holder.directory))).head.seq).toBeGreaterThan(2)
 })
 
-test.each(['/dev/null', 'another-file', 'file of another user'])(
+test.each(['another-file', '/dev/null', 'file of another user'].slice(0, inForm(1, 3)))(
   'no log is a link, to %s: neither of a vault, nor of a holder, nor of an enclave',
   async target => {
     const rule = /audit\.jsonl is a symbolic link, and an audit log must not be one/

@@ -1,3 +1,4 @@
+// own realm: replaces modules, and the clock
 // Each guard of a resharing is needed: without it a world breaks a rule (resharing.test.ts says what worlds are).
 //
 //   npm test -- packages/confidential-http/test/model/guards
