@@ -21,7 +21,6 @@ let runtime: Runtime
 beforeAll(async () => {
   world = await startWorld({ apiKey: 'a secret of some length' })
 })
-afterEach(() => runtime?.close())
 afterAll(() => world.close())
 
 const send = (path: string, timeout?: string, request = {}) =>
@@ -39,8 +38,11 @@ describe.each([
   ['a local runtime', localRuntime],
   ['a remote runtime', remoteRuntime],
 ])('%s says', (_name, createRuntime) => {
-  test('of what was refused, or failed, before anything was sent that nothing was', async () => {
+  beforeAll(() => {
     runtime = createRuntime(world)
+  })
+
+  test('of what was refused, or failed, before anything was sent that nothing was', async () => {
     const input = inputOf(world, '/before')
     const failing = (...given: Parameters<typeof send>) => failureOf(send(...given))
     const failures = [
@@ -69,7 +71,6 @@ describe.each([
   ])(
     'of what failed after it was sent, by %s, that it may have been carried out',
     async (path, code) => {
-      runtime = createRuntime(world)
       const error = await failureOf(send(path))
       expect(error).toMatchObject({ code })
       expectSent(error, true)
@@ -78,7 +79,6 @@ describe.each([
   )
 
   test('of a server whose certificate does not verify that it was sent nothing', async () => {
-    runtime = createRuntime(world)
     const error = await failureOf(send('/untrusted', '80s', { customRootCaCertPem: undefined }))
     expect(error).toMatchObject({ code: 'UPSTREAM_TLS' })
     expectSent(error, false)
@@ -86,7 +86,6 @@ describe.each([
   })
 
   test('of what is under way when it is closed that it may have been carried out, of all later that it was not', async () => {
-    runtime = createRuntime(world)
     world.hits.length = 0
     const pending = send('/hang')
     await until(() => hitsOf('/hang').length > 0)
@@ -98,6 +97,8 @@ describe.each([
 })
 
 describe('a local runtime says', () => {
+  afterEach(() => runtime.close())
+
   test('of what was under way in a thread that ended that it may have been carried out', async () => {
     runtime = localRuntime(world)
     expectSent(await failureOf(send('/exit')), true)
@@ -110,6 +111,8 @@ describe('a local runtime says', () => {
 })
 
 describe('a remote runtime says', () => {
+  afterEach(() => runtime.close())
+
   test('of what was carried out, its connection dropped on both tries, that it may have been', async () => {
     await using relay = await startRelay(world.enclaveURL, async ({ path, forward }) => {
       const answer = await forward()

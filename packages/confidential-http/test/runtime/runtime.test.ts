@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
 import { LogLevel } from 'sluice/plugins/logging'
 import {
@@ -19,7 +19,6 @@ let runtime: Runtime
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret })
 })
-afterEach(() => runtime?.close())
 afterAll(() => world.close())
 const input = (path: string, timeout?: string) => inputOf(world, path, timeout)
 const call = (payload: unknown): CapabilityCall => ({
@@ -32,8 +31,22 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
   ['a local runtime', localRuntime],
   ['a remote runtime', remoteRuntime],
 ])('%s', (_name, createRuntime) => {
+  const lines: string[] = []
+  beforeAll(() => {
+    const write =
+      (level: string) =>
+      (message: string, facts?: unknown): void =>
+        void lines.push(`${level} ${message} ${JSON.stringify(facts) ?? ''}`)
+    const logger = {
+      debug: write('debug'),
+      info: write('info'),
+      warn: write('warn'),
+      error: write('error'),
+    }
+    runtime = createRuntime(world, { logging: { logger, logLevel: LogLevel.DEBUG } })
+  })
+
   test('ends a request when its signal does, and goes on with the others', async () => {
-    runtime = createRuntime(world)
     const reason = new Error('no longer')
     expect(
       await failureOf(
@@ -64,33 +77,7 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
     expect(response.statusCode).toBe(200)
   })
 
-  test('rejects what is under way when it is closed, and takes nothing from then on', async () => {
-    runtime = createRuntime(world)
-    const pending = client.sendRequestAsync(runtime, input('/hang'))
-    const sent = client.sendRequest(runtime, input('/hang'))
-    const [one, other] = [runtime.close(), runtime.close()]
-    const closed = { name: 'DataStreamsError', code: 'CLOSED', message: 'the runtime was closed' }
-    expect(await failureOf(pending)).toMatchObject(closed)
-    expect(failing(sent.result).error).toMatchObject(closed)
-    await Promise.all([one, other])
-    await runtime.close()
-    expect(failing(() => client.sendRequest(runtime, input('/'))).error).toMatchObject(closed)
-    expect(await failureOf(client.sendRequestAsync(runtime, input('/')))).toMatchObject(closed)
-  })
-
-  test('is closed at the end of an await using', async () => {
-    {
-      await using scoped = createRuntime(world)
-      runtime = scoped
-      expect((await client.sendRequestAsync(scoped, input('/'))).statusCode).toBe(200)
-    }
-    expect(failing(() => client.sendRequest(runtime, input('/'))).error).toMatchObject({
-      code: 'CLOSED',
-    })
-  })
-
   test('hosts a client of another make, which gives it protobuf messages', () => {
-    runtime = createRuntime(world)
     const { url, ca } = world
     const name = 'capabilities.networking.confidentialhttp.v1alpha'
     const payload = {
@@ -129,7 +116,6 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
   })
 
   test('refuses another capability, and what is no request', () => {
-    runtime = createRuntime(world)
     for (const other of [{ capabilityId: 'http-actions@1.0.0' }, { method: 'Other' }])
       expect(failing(runtime.callCapability({ ...call({}), ...other }).result).error).toMatchObject(
         {
@@ -147,18 +133,7 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
   })
 
   test('logs what was asked and answered, failures with their code, and no secret', async () => {
-    const lines: string[] = []
-    const write =
-      (level: string) =>
-      (message: string, facts?: unknown): void =>
-        void lines.push(`${level} ${message} ${JSON.stringify(facts) ?? ''}`)
-    const logger = {
-      debug: write('debug'),
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-    }
-    runtime = createRuntime(world, { logging: { logger, logLevel: LogLevel.DEBUG } })
+    lines.length = 0
     const { host } = new URL(world.url)
     await client.sendRequestAsync(runtime, input('/path?query'))
     await failureOf(client.sendRequestAsync(runtime, input('/', '99s')))
@@ -178,6 +153,31 @@ describe.each<[string, (world: World, options?: RuntimeOptions) => Runtime]>([
     )
     expect(logged).not.toMatch(/path|query|Bearer/)
     expect(logged).not.toContain(secret)
+  })
+
+  test('rejects what is under way when it is closed, and takes nothing from then on', async () => {
+    await runtime.close()
+    runtime = createRuntime(world)
+    const pending = client.sendRequestAsync(runtime, input('/hang'))
+    const sent = client.sendRequest(runtime, input('/hang'))
+    const [one, other] = [runtime.close(), runtime.close()]
+    const closed = { name: 'DataStreamsError', code: 'CLOSED', message: 'the runtime was closed' }
+    expect(await failureOf(pending)).toMatchObject(closed)
+    expect(failing(sent.result).error).toMatchObject(closed)
+    await Promise.all([one, other])
+    await runtime.close()
+    expect(failing(() => client.sendRequest(runtime, input('/'))).error).toMatchObject(closed)
+    expect(await failureOf(client.sendRequestAsync(runtime, input('/')))).toMatchObject(closed)
+  })
+
+  test('is closed at the end of an await using', async () => {
+    {
+      await using scoped = createRuntime(world)
+      runtime = scoped
+    }
+    expect(failing(() => client.sendRequest(runtime, input('/'))).error).toMatchObject({
+      code: 'CLOSED',
+    })
   })
 })
 
