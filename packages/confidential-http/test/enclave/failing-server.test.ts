@@ -21,7 +21,6 @@ describe('an external server that fails', () => {
     ['its chunks', reply('200 OK\r\ntransfer-encoding: chunked'), '1\r\na\r\n'],
     ['its announcements', '', 'HTTP/1.1 100 Continue\r\n\r\n'],
   ])('to end %s within the timeout, dripping on, is a 504', async (_name, start, drop) => {
-    const begun = performance.now()
     const response = await askRaw(
       function drip(socket) {
         socket.write(start)
@@ -31,7 +30,6 @@ describe('an external server that fails', () => {
       { timeout: '200ms' },
     )
     expect(response.statusCode).toBe(504)
-    expect(performance.now() - begun).toBeLessThan(5000)
   })
 
   test('to shake hands within the timeout is a 504', async () => {

@@ -97,7 +97,9 @@ export function enclaveOf(
   before: EnclavePlugin[] = [],
 ): Enclave {
   const network = { loopback: true }
-  const plugins = [...before, ...confidentialPreset({ vault, network, ...options })]
+  // Where a request is to succeed, a slow machine must not make it fail.
+  const limits = { maxTimeout: 90_000, defaultTimeout: 90_000 }
+  const plugins = [...before, ...confidentialPreset({ vault, network, limits, ...options })]
   return createEnclave({ plugins })
 }
 
