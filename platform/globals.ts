@@ -62,3 +62,17 @@ export async function runInside<Value>(
   const storage = new AsyncLocalStorage<boolean>()
   return storage.run(true, () => run(() => storage.getStore() === true))
 }
+
+/**
+ * The milliseconds of processor time that the process has used, and how often another process took
+ * a core from it.
+ */
+export function processorUse(): { readonly ms: number; readonly interruptions: number } {
+  // Some runtimes have no such function.
+  const use = globalThis.process.resourceUsage?.()
+  if (use === undefined) return { ms: 0, interruptions: 0 }
+  return {
+    ms: (use.userCPUTime + use.systemCPUTime) / 1000,
+    interruptions: use.involuntaryContextSwitches,
+  }
+}

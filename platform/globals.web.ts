@@ -75,3 +75,8 @@ export async function runInside<Value>(
 ): Promise<Value> {
   return run(() => true)
 }
+
+/** The processor time of the program. A web platform does not tell it. */
+export function processorUse(): { readonly ms: number; readonly interruptions: number } {
+  return { ms: 0, interruptions: 0 }
+}

@@ -1,4 +1,5 @@
 import { asError } from '../core/errors.js'
+import { processorUse } from '../platform/globals.js'
 
 /** The copy of every function. Functions are not compared. */
 export const FUNCTION: unique symbol = Symbol('a function')
@@ -144,19 +145,17 @@ export async function outcomeOf<Value>(
   }
   if (typeof promise?.then !== 'function')
     return { kind: 'returned', value: promise as Value, ms: took() }
-  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = startWait(patience)
   try {
     return await Promise.race([
       promise.then(
         (value): Outcome<Value> => ({ kind: 'resolved', value, ms: took() }),
         (error): Outcome<Value> => ({ kind: 'rejected', error, ms: took() }),
       ),
-      new Promise<Outcome<Value>>(resolve => {
-        timer = setTimeout(() => resolve({ kind: 'pending', ms: took() }), patience)
-      }),
+      late.over.then((): Outcome<Value> => ({ kind: 'pending', ms: took() })),
     ])
   } finally {
-    clearTimeout(timer)
+    late.end()
   }
 }
 
@@ -176,15 +175,48 @@ export function describeOutcome(outcome: Outcome<unknown>): string {
   }
 }
 
+/** The milliseconds of a part of a wait. */
+const PART = 25
+
+/**
+ * Starts a wait of short parts. Where another process has the core meanwhile, one part takes
+ * longer, and the program that is waited for still gets the time of the others.
+ */
+export function startWait(ms: number): { readonly over: Promise<void>; end(): void } {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const over = new Promise<void>(resolve => {
+    function goOn(left: number): void {
+      if (left <= 0) resolve()
+      else timer = setTimeout(() => goOn(left - PART), Math.min(left, PART))
+    }
+    goOn(ms)
+  })
+  return { over, end: () => clearTimeout(timer) }
+}
+
 /** Waits. */
-export function wait(ms: number): Promise<void> {
-  return new Promise(resolve => void setTimeout(resolve, ms))
+export const wait = (ms: number): Promise<void> => startWait(ms).over
+
+/**
+ * Starts to measure code that returns at once. The function that it returns gives the milliseconds
+ * that the code took: without those in which another process had the core.
+ */
+export function startMeasuring(): () => number {
+  const before = processorUse()
+  const begin = performance.now()
+  return () => {
+    const took = performance.now() - begin
+    const { ms, interruptions } = processorUse()
+    return interruptions > before.interruptions ? Math.min(took, ms - before.ms) : took
+  }
 }
 
 /** Watches the timers that the program starts. */
 export interface TimerWatch {
   /** Where each timer was started that still runs and keeps the process alive. */
   left(): readonly string[]
+  /** The same after so many milliseconds, or sooner if none is left. */
+  leftAfter(ms: number): Promise<readonly string[]>
   /** Ends the watch. */
   end(): void
 }
@@ -208,11 +240,17 @@ export function watchTimers(): TimerWatch {
   const started = new Set<Started>()
   platform ??= replaceTimers()
   watches.add(started)
+  const left = (): readonly string[] =>
+    Array.from(started)
+      .filter(isRunning)
+      .map(({ origin }) => origin)
   return {
-    left: () =>
-      Array.from(started)
-        .filter(isRunning)
-        .map(({ origin }) => origin),
+    left,
+    async leftAfter(ms) {
+      // The timer of a wait has ended when the wait is over, so it is not among them.
+      for (let waited = 0; left().length > 0 && waited < ms; waited += 5) await wait(5)
+      return left()
+    },
     end() {
       watches.delete(started)
       if (watches.size > 0 || platform === undefined) return

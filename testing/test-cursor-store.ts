@@ -18,6 +18,7 @@ import {
   type Outcome,
   outcomeOf,
   show,
+  startWait,
   wait,
   watchTimers,
 } from './probe.js'
@@ -200,7 +201,7 @@ class CursorStoreTest {
   async #expect(store: CursorStore, expected: Cursors, rule: string, when: string): Promise<void> {
     const difference = differenceOf(expected, await this.#load(store))
     if (difference === undefined) return
-    for (const end = performance.now() + LATE_LIMIT; performance.now() < end; ) {
+    for (let waited = 0; waited < LATE_LIMIT; waited += 50) {
       await wait(50)
       if (differenceOf(expected, await this.#load(store)) === undefined)
         this.#stop('early', `${when}, load gave the saved cursors only a while after the save`)
@@ -391,11 +392,8 @@ class CursorStoreTest {
   }
 
   async #expectAbort(outcome: Promise<Outcome<Release>>, call: string): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<undefined>(resolve => {
-      timer = setTimeout(() => resolve(undefined), ABORT_LIMIT)
-    })
-    const settled = await Promise.race([outcome, late]).finally(() => clearTimeout(timer))
+    const late = startWait(ABORT_LIMIT)
+    const settled = await Promise.race([outcome, late.over]).finally(late.end)
     if (settled?.kind === 'rejected') return
     const how = settled === undefined ? 'went on waiting' : describeOutcome(settled)
     this.#stop('lock-abort', `${call} ${how}`)
@@ -478,9 +476,8 @@ export async function testCursorStore(
     findings.where = 'the end'
     for (const store of test.opened) await given.close?.(store)
     findings.finish()
-    const end = performance.now() + TIMER_LIMIT
-    while (timers.left().length > 0 && performance.now() < end) await wait(5)
-    for (const origin of timers.left()) findings.add('timers', `a timer still runs: ${origin}`)
+    for (const origin of await timers.leftAfter(TIMER_LIMIT))
+      findings.add('timers', `a timer still runs: ${origin}`)
   } finally {
     timers.end()
   }

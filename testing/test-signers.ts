@@ -27,7 +27,6 @@ import {
   findDifference,
   type Outcome,
   outcomeOf,
-  wait,
   watchTimers,
 } from './probe.js'
 import { sampleReport } from './reports.js'
@@ -342,9 +341,8 @@ export async function testSigners(
     await test.run(samples)
     findings.finish()
     findings.where = 'the end'
-    const end = performance.now() + TIMER_LIMIT
-    while (timers.left().length > 0 && performance.now() < end) await wait(5)
-    for (const origin of timers.left()) findings.add('timers', `a timer still runs: ${origin}`)
+    for (const origin of await timers.leftAfter(TIMER_LIMIT))
+      findings.add('timers', `a timer still runs: ${origin}`)
   } finally {
     timers.end()
   }

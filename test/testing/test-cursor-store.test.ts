@@ -10,6 +10,7 @@ import { type CursorStoreTestOptions, testCursorStore } from '../../testing/test
 import { memoryCursors } from '../support/memory-cursors.js'
 import { failureOf, pause } from '../support/waiting.js'
 import { documentedRules } from './documented-rules.js'
+import { inVirtualTime } from './in-virtual-time.js'
 
 type Cursors = Readonly<Record<string, number>>
 
@@ -74,39 +75,43 @@ describe('stores without a fault', () => {
     expect(await testCursorStore(() => store)).toMatchObject({ isLockable: false })
   })
 
-  test('one with a lock in memory, which is opened and closed', async () => {
-    const lock = createLock()
-    const store = memoryCursors()
-    const opened = new Set<CursorStore>()
-    const open = async (): Promise<CursorStore> => {
-      const timer = setInterval(() => undefined, 1000)
-      const own = { load: store.load, save: store.save, lock, timer }
-      opened.add(own)
-      return own
-    }
-    const close = (own: CursorStore): void => {
-      expect(opened.delete(own)).toBe(true)
-      clearInterval((own as unknown as { timer: NodeJS.Timeout }).timer)
-    }
-    expect(await testCursorStore(open, { close })).toMatchObject({ isLockable: true })
-    expect(opened.size).toBe(0)
-    const rejecting: Required<CursorStore>['lock'] = async signal => {
-      const late = AbortSignal.timeout(20)
-      return lock(AbortSignal.any([signal, late]), () => undefined).catch(cause => {
-        throw new DataStreamsError('another stream has the store', { code: 'CURSOR_STORE', cause })
+  test('one with a lock in memory, which is opened and closed', () =>
+    inVirtualTime(async () => {
+      const lock = createLock()
+      const store = memoryCursors()
+      const opened = new Set<CursorStore>()
+      const open = async (): Promise<CursorStore> => {
+        const timer = setInterval(() => undefined, 1000)
+        const own = { load: store.load, save: store.save, lock, timer }
+        opened.add(own)
+        return own
+      }
+      const close = (own: CursorStore): void => {
+        expect(opened.delete(own)).toBe(true)
+        clearInterval((own as unknown as { timer: NodeJS.Timeout }).timer)
+      }
+      expect(await testCursorStore(open, { close })).toMatchObject({ isLockable: true })
+      expect(opened.size).toBe(0)
+      const rejecting: Required<CursorStore>['lock'] = async signal => {
+        const late = AbortSignal.timeout(20)
+        return lock(AbortSignal.any([signal, late]), () => undefined).catch(cause => {
+          throw new DataStreamsError('another stream has the store', {
+            code: 'CURSOR_STORE',
+            cause,
+          })
+        })
+      }
+      await testCursorStore(() => ({ load: store.load, save: store.save, lock: rejecting }), {
+        feeds: 10,
+      }).catch(error => {
+        // The store was not empty.
+        expect(error.message).toContain('empty: load gave cursors of')
       })
-    }
-    await testCursorStore(() => ({ load: store.load, save: store.save, lock: rejecting }), {
-      feeds: 10,
-    }).catch(error => {
-      // The store was not empty.
-      expect(error.message).toContain('empty: load gave cursors of')
-    })
-    store.saved = {}
-    await testCursorStore(() => ({ load: store.load, save: store.save, lock: rejecting }), {
-      feeds: 10,
-    })
-  })
+      store.saved = {}
+      await testCursorStore(() => ({ load: store.load, save: store.save, lock: rejecting }), {
+        feeds: 10,
+      })
+    }))
 })
 
 /** A store in memory whose members are replaced. */
@@ -457,7 +462,7 @@ const faults: readonly (readonly [
 describe('a fault is found', () => {
   test.each(faults)('%s: a store that %s', async (...row) => {
     const [rules, , open, options] = row
-    const error = await failureOf(testCursorStore(open(), options))
+    const error = await failureOf(inVirtualTime(() => testCursorStore(open(), options)))
     expect(error).toMatchObject({ name: 'ConformanceError', code: 'CONFORMANCE' })
     const { faults } = error as unknown as ConformanceError
     expect(rules.split(' ')).toContain(faults[0]?.rule)
@@ -465,7 +470,7 @@ describe('a fault is found', () => {
   })
 
   test('a message says what was found, and where', async () => {
-    const error = await failureOf(testCursorStore(memoryCursors))
+    const error = await failureOf(inVirtualTime(() => testCursorStore(memoryCursors)))
     expect(error.message).toMatch(
       /^store of cursors broke a rule:\n {2}restart: from a newly opened store, load gave other cursors: 0x\w{64} is missing \(two cursors\)$/,
     )

@@ -1,7 +1,5 @@
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import type { Plugin } from '../../client/contract/plugin.js'
-import { testPlugin } from '../../testing/index.js'
 import { takeTurn } from '../../testing/turn.js'
 import { startVirtualTime, type VirtualTime } from '../../testing/virtual-time.js'
 
@@ -164,22 +162,4 @@ describe('a test in virtual time', () => {
     const outcomes = await Promise.allSettled([first, ...others])
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
   })
-})
-
-const passing = (name: string) => (): Plugin => ({ name, report: next => next })
-
-test('testPlugin works after a test that a runner gave up', async () => {
-  const givenUp: string[] = []
-  const isPlaying = event()
-  const first = testPlugin(() => {
-    if (setTimeout !== real.setTimeout) isPlaying.resolve()
-    return passing('slow')()
-  }).catch((error: Error) => givenUp.push(error.message))
-  await isPlaying.promise
-  const { scenarios } = await testPlugin(passing('next'))
-  expect(scenarios).toBeGreaterThan(30)
-  await first
-  expect(givenUp).toEqual([
-    expect.stringMatching(/^testPlugin of slow was ended by testPlugin of next/),
-  ])
 })

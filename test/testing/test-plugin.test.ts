@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals'
+import type { Plugin } from '../../client/contract/plugin.js'
+import { ConformanceError, testPlugin } from '../../testing/index.js'
+
+const { setTimeout: realTimeout } = globalThis
+const passing = (name: string) => (): Plugin => ({ name, report: next => next })
+
+test('a plugin without a fault passes, also after a test that a runner gave up', async () => {
+  let isPlaying: () => void = () => undefined
+  const playing = new Promise<void>(resolve => {
+    isPlaying = resolve
+  })
+  const first = testPlugin(() => {
+    if (setTimeout !== realTimeout) isPlaying()
+    return passing('slow')()
+  }).catch((error: Error) => error.message)
+  await playing
+  const { plugin, scenarios } = await testPlugin(passing('next'))
+  expect(plugin).toBe('next')
+  expect(scenarios).toBeGreaterThan(30)
+  expect(await first).toMatch(/^testPlugin of slow was ended by testPlugin of next/)
+  expect(setTimeout).toBe(realTimeout)
+})
+
+/** A fault in reports, and a fault in what is left behind. Others are in `found.full.test.ts`. */
+const faults: readonly (readonly [rule: string, what: string, make: () => Plugin])[] = [
+  [
+    'drop',
+    'loses the reports of a feed',
+    () => ({
+      name: 'faulty',
+      report: next => report => {
+        if (!report.feedID.startsWith('0x0003')) next(report)
+      },
+    }),
+  ],
+  [
+    'timer',
+    'leaves a timer of each client',
+    () => ({
+      name: 'faulty',
+      setup() {
+        setInterval(() => undefined, 1000)
+      },
+    }),
+  ],
+]
+
+test.each(faults)('%s: a plugin that %s', async (rule, _what, make) => {
+  const error = await testPlugin(make).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ConformanceError)
+  expect((error as ConformanceError).faults.map(fault => fault.rule)).toContain(rule)
+})
