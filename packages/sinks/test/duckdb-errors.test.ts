@@ -138,11 +138,11 @@ const onLinux = hasLimits ? test : test.skip
 onLinux('a disk that is full holds up the sink until there is room', async () => {
   const path = join(makeFolder(), 'prices.db')
   const program = compileProgram('full-disk')
-  const total = 6000
+  const total = 1500
   // A limit of the process on the size of its files: that of the log of changes.
   const { child, line, ended, lines } = runCommand(
     ...(['sh', '-c'] as const),
-    `trap '' XFSZ; exec prlimit --fsize=2000000:unlimited ${process.execPath} ${program} ${path} ${total}`,
+    `trap '' XFSZ; exec prlimit --fsize=500000:unlimited ${process.execPath} ${program} ${path} ${total}`,
   )
   const failure = JSON.parse((await line('failed')).slice('failed '.length))
   expect(failure).toMatchObject({

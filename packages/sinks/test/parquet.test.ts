@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ParquetOptions, parquet } from '@sluice/sinks/parquet'
-import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
+import { failureOf } from '@sluice/test-support/waiting.js'
 import type { SinkBatch, SinkRefusal } from 'sluice/plugins/sink'
 import type { Report } from 'sluice/report'
 import { batchOf, makeFolder, opening, query, type Row } from './support/databases.js'
@@ -20,8 +20,22 @@ import {
 } from './support/reports.js'
 
 afterEach(() => {
+  jest.useRealTimers()
   jest.restoreAllMocks()
 })
+
+const { setTimeout: realTimeout } = globalThis
+
+/** Has the test move the store's timers and its date. The rest is real. */
+function startTime(): void {
+  const others = ['hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate'] as const
+  jest.useFakeTimers({ doNotFake: [...others, 'clearImmediate', 'setInterval', 'clearInterval'] })
+}
+
+/** Resolves when a folder has so many files. */
+async function filesIn(folder: string, count: number): Promise<void> {
+  while (filesOf(folder).length < count) await new Promise(resolve => realTimeout(resolve, 5))
+}
 
 const JOURNAL = '.sluice-parquet.duckdb'
 const newFolder = (): string => join(makeFolder(), 'prices')
@@ -77,29 +91,40 @@ describe('the files', () => {
     const { folder } = await written([{ reports }])
     const names = versions.map(version => `reports_v${version}`).sort()
     expect(filesOf(folder).map(name => name.replace(/-.*/, ''))).toEqual(names)
-    for (const report of reports) {
+    const exact = (name: string, value: unknown): string => {
+      const column = `"${snakeCase(name.replace(/Raw$/, ''))}"::VARCHAR`
+      const isPrice = typeof value === 'bigint' && !/Fee$|Raw$|TimestampNs$/.test(name)
+      return isPrice ? `replace(${column}, '.', '')::HUGEINT::VARCHAR` : column
+    }
+    const fieldsOf = (report: Report): readonly (readonly [string, unknown])[] => {
       const decoded = report.decoded as Readonly<Record<string, unknown>>
-      const fields = Object.entries(decoded).filter(
+      return Object.entries(decoded).filter(
         ([name]) => !['version', 'feedID'].includes(name) && !(`${name}Raw` in decoded),
       )
-      const exact = (name: string, value: unknown): string => {
-        const column = `"${snakeCase(name.replace(/Raw$/, ''))}"::VARCHAR`
-        const isPrice = typeof value === 'bigint' && !/Fee$|Raw$|TimestampNs$/.test(name)
-        return isPrice ? `replace(${column}, '.', '')::HUGEINT::VARCHAR` : column
-      }
-      const [row] = await inFiles(
-        folder,
-        `SELECT ${fields.map(([name, value], index) => `${exact(name, value)} AS c${index}`).join(', ')},
-           '0x' || lower(hex(full_report)) AS full_report, epoch_ms(observed_at)::VARCHAR AS observed
-         FROM FILES WHERE feed_id = '${report.feedID}'`,
-        `reports_${String(decoded.version).toLowerCase()}`,
+    }
+    for (const version of versions) {
+      const own = reports.filter(({ decoded }) => decoded?.version === `V${version}`)
+      const columns = fieldsOf(own[0] as Report).map(
+        ([name, value], index) => `${exact(name, value)} AS c${index}`,
       )
-      const { observationsTimestamp: time, fullReport, feedID } = report
-      expect(row).toEqual({
-        ...Object.fromEntries(fields.map(([, value], index) => [`c${index}`, String(value)])),
-        full_report: fullReport,
-        observed: String(time * (feedID.startsWith('0x0') ? 1000 : 1)),
-      })
+      const rows = await inFiles(
+        folder,
+        `SELECT ${columns.join(', ')},
+           '0x' || lower(hex(full_report)) AS full_report, epoch_ms(observed_at)::VARCHAR AS observed
+         FROM FILES ORDER BY observations_timestamp`,
+        `reports_v${version}`,
+      )
+      expect(rows).toEqual(
+        own.map(report => ({
+          ...Object.fromEntries(
+            fieldsOf(report).map(([, value], index) => [`c${index}`, String(value)]),
+          ),
+          full_report: report.fullReport,
+          observed: String(
+            report.observationsTimestamp * (report.feedID.startsWith('0x0') ? 1000 : 1),
+          ),
+        })),
+      )
     }
   })
 
@@ -213,31 +238,37 @@ describe('a rotation', () => {
 
   test('by time, also where no more reports come', async () => {
     const folder = newFolder()
+    startTime()
     const store = parquet(folder, { rotateMs: 1000 })
     await store.open(opening())
-    const start = performance.now()
     await store.write(batchOf({ reports: makeReports(5) }))
+    jest.advanceTimersByTime(600)
     await store.write(batchOf({ reports: makeReports(5, 5, TIME + 1) }))
-    expect(filesOf(folder)).toEqual([])
-    await until(() => filesOf(folder).length === 1)
-    expect(performance.now() - start).toBeGreaterThan(950)
+    const timers = jest.getTimerCount()
+    jest.advanceTimersByTime(399)
+    expect([jest.getTimerCount(), filesOf(folder)]).toEqual([timers, []])
+    jest.advanceTimersByTime(1)
+    await filesIn(folder, 1)
     await store.close()
     expect(await counted(folder)).toEqual({ n: 10, keys: 10 })
     expect(filesOf(folder)).toHaveLength(1)
   })
 
   test('not by close, where that is not wanted: the next process goes on', async () => {
+    startTime()
     const options = { rotateOnClose: false, rotateMs: 4000 }
     const { folder } = await written([{ reports: makeReports(5) }], options)
     expect(filesOf(folder)).toEqual([])
-    await pause(1000)
+    jest.advanceTimersByTime(1000)
     const store = parquet(folder, options)
     await store.open(opening())
     await store.write(batchOf({ reports: makeReports(10) }))
-    const start = performance.now()
-    await until(() => filesOf(folder).length === 1)
     // The first row had waited for a second already.
-    expect(performance.now() - start).toBeLessThan(3500)
+    const timers = jest.getTimerCount()
+    jest.advanceTimersByTime(2999)
+    expect([jest.getTimerCount(), filesOf(folder)]).toEqual([timers, []])
+    jest.advanceTimersByTime(1)
+    await filesIn(folder, 1)
     await store.close()
     expect(await counted(folder)).toEqual({ n: 10, keys: 10 })
   })

@@ -1,5 +1,6 @@
 // Programs of a test that run in processes of their own, so that they can be killed.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach } from '@jest/globals'
@@ -10,9 +11,10 @@ const root = join(__dirname, '../../../..')
 const folder = join(root, 'node_modules/.cache', `sluice-sinks-${process.pid}`)
 const running = new Set<ChildProcess>()
 
-afterEach(() => {
+afterEach(async () => {
+  const ended = [...running].map(child => once(child, 'close'))
   for (const child of running) child.kill('SIGKILL')
-  running.clear()
+  await Promise.all(ended)
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -46,11 +48,19 @@ export interface Program {
 
 /** Runs a command that runs a program. */
 export function runCommand(command: string, ...args: readonly string[]): Program {
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(command, args, { stdio: 'pipe' })
   running.add(child)
   const lines: string[] = []
   let rest = ''
+  let errors = ''
+  let hasEnded = false
   let wake: () => void = () => undefined
+  child.stderr.on('data', (data: Buffer) => {
+    errors += data
+  })
+  child.once('error', error => {
+    errors += error.message
+  })
   child.stdout.on('data', (data: Buffer) => {
     const parts = (rest + data).split('\n')
     rest = parts.pop() ?? ''
@@ -60,6 +70,7 @@ export function runCommand(command: string, ...args: readonly string[]): Program
   const ended = new Promise<number | NodeJS.Signals | null>(resolve => {
     child.once('close', (code, signal) => {
       running.delete(child)
+      hasEnded = true
       resolve(signal ?? code)
       wake()
     })
@@ -68,8 +79,10 @@ export function runCommand(command: string, ...args: readonly string[]): Program
     for (;;) {
       const found = lines.find(each => each.startsWith(start))
       if (found !== undefined) return found
-      if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`ended without a line ${start}: ${lines.join('; ')}`)
+      if (hasEnded) {
+        const end = child.signalCode ?? child.exitCode
+        throw new Error(`ended (${end}) without a line ${start}: ${lines.join('; ')} ${errors}`)
+      }
       await new Promise<void>(resolve => {
         wake = resolve
       })
