@@ -6,10 +6,10 @@ import { sumToxics, type Toxics } from './options.js'
 import type { ConnectionScript, Direction, Strike } from './rules.js'
 
 /**
- * Milliseconds that a receiver has to read its bytes before a reset. Otherwise, Node would report
- * the reset as a plain end.
+ * How long a receiver has to read its bytes before a reset: so many waits, each of so many
+ * milliseconds and a turn of the event loop. Otherwise, Node would report the reset as a plain end.
  */
-const readMs = 20
+const [readWaits, readWaitMs] = [4, 5]
 /** How many bytes a pipe queues at most. Further bytes stay with the sender. */
 const maxQueuedBytes = 1024 * 1024
 /**
@@ -87,8 +87,6 @@ export class Pipe {
   #items: Item[] = []
   #queuedBytes = 0
   #pendingWrites = 0
-  /** When bytes were last written, on the clock of `performance`. */
-  #lastWrite = Number.NEGATIVE_INFINITY
   #holds = 0
   #timer: NodeJS.Timeout | undefined
   #resetting: NodeJS.Timeout | undefined
@@ -164,12 +162,26 @@ export class Pipe {
   /** Resets the receiver, after it has had time to read what was written. */
   reset(): void {
     const to = this.#to
-    const wait = this.#lastWrite + readMs - performance.now()
     // A socket that is still connecting would be reset only once it is connected.
     if (to.pending) to.destroy()
-    else if (wait <= 0) to.resetAndDestroy()
-    // Even if timers are late, a receiver in this process reads before immediates run.
-    else this.#resetting ??= setTimeout(() => setImmediate(() => to.resetAndDestroy()), wait)
+    else if (this.bytes === 0) to.resetAndDestroy()
+    else if (this.#resetting === undefined) this.#resetAfter(readWaits)
+  }
+
+  /**
+   * Resets the receiver after so many waits. The process may have stood still, so the time alone
+   * says nothing: a receiver in this process reads before the immediates of a turn run.
+   */
+  #resetAfter(waits: number): void {
+    this.#resetting = setTimeout(
+      () =>
+        setImmediate(() => {
+          if (this.#to.destroyed) return
+          if (waits > 1) this.#resetAfter(waits - 1)
+          else this.#to.resetAndDestroy()
+        }),
+      readWaitMs,
+    )
   }
 
   /** Discards the queued bytes and actions. */
@@ -250,7 +262,6 @@ export class Pipe {
   #write(bytes: Buffer): void {
     this.bytes += bytes.length
     this.#pendingWrites++
-    this.#lastWrite = performance.now()
     this.#to.write(bytes, () => {
       this.#pendingWrites--
       this.pump()

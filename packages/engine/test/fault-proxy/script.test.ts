@@ -1,4 +1,5 @@
-import { expect, test } from '@jest/globals'
+import { Socket } from 'node:net'
+import { expect, jest, test } from '@jest/globals'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
@@ -363,4 +364,28 @@ test.each([
   })
   expect(Buffer.concat([...given, reader.rest()]).toString('latin1')).toBe(text)
   expect([reader.isWebSocket, reader.count]).toEqual([false, 0])
+})
+
+test('a reset waits until the receiver has had its turn, however long the process stood', async () => {
+  await using server = await serve()
+  await using proxy = await start(server.port, [{ connection: 1, frame: 5, do: 'reset' }])
+  const { write } = Socket.prototype
+  const spy = jest.spyOn(Socket.prototype, 'write').mockImplementation(function stand(
+    this: Socket,
+    ...given: unknown[]
+  ) {
+    const isWritten = write.apply(this, given as never)
+    // The process stands still just after the proxy has written.
+    if (Buffer.isBuffer(given[0]) && given[0].length > 1000)
+      for (const end = performance.now() + 50; performance.now() < end; );
+    return isWritten
+  })
+  try {
+    const client = await ask(proxy)
+    await until(() => client.isClosed || client.isEnded)
+    expect(client.error).toBe('ECONNRESET')
+    expect(client.bytes.equals(Buffer.concat([before(4), ping]))).toBe(true)
+  } finally {
+    spy.mockRestore()
+  }
 })
