@@ -3,9 +3,11 @@ import { expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import { NoReportError } from '../../client/request/report-at.js'
 import { createClient } from '../../index.js'
+import { inForm } from '../support/long.js'
 import { createRandom } from '../support/random.js'
 
 const FIRST = 1_700_000_000
+const count = inForm(80, 380)
 const feedID = `0x0003${'5d'.repeat(30)}`
 
 test("agrees with the official client wherever that client's report holds the time", async () => {
@@ -15,14 +17,14 @@ test("agrees with the official client wherever that client's report holds the ti
   const rateLimit = { requests: 10_000 }
   const ours = createClient({ apiKey, userSecret, endpoint, wsEndpoint, rateLimit })
   const random = createRandom(41)
-  for (let from = FIRST; from < FIRST + 400; ) {
+  for (let from = FIRST; from < FIRST + count + 20; ) {
     const to = from + (random.chance(0.2) ? random.pick(1, 8) : 0)
     if (!random.chance(0.1))
       engine.publish(feedID, { validFromTimestamp: from, observationsTimestamp: to })
     from = to + 1
   }
   let [same, apart, missing] = [0, 0, 0]
-  for (let time = FIRST; time < FIRST + 380; time++) {
+  for (let time = FIRST; time < FIRST + count; time++) {
     const theirs = await official.getReportByTimestamp(feedID, time).catch(() => undefined)
     const holds =
       theirs !== undefined &&
@@ -43,7 +45,7 @@ test("agrees with the official client wherever that client's report holds the ti
   }
   await ours.close()
   await engine.close()
-  expect(same).toBeGreaterThan(100)
-  expect(missing).toBeGreaterThan(10)
-  expect(same + apart + missing).toBe(380)
+  expect(same).toBeGreaterThan(count / 4)
+  expect(missing).toBeGreaterThan(count / 40)
+  expect(same + apart + missing).toBe(count)
 })

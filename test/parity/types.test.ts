@@ -4,9 +4,11 @@ import ts from 'typescript'
 
 const root = resolve(__dirname, '../..')
 
+const files = new Map<string, ts.SourceFile | undefined>()
+
 /** What the compiler says of the program when its import leads to this declaration file. */
 function compile(declarations: string): readonly string[] {
-  const program = ts.createProgram([resolve(__dirname, 'typed-program.ts')], {
+  const options: ts.CompilerOptions = {
     target: ts.ScriptTarget.ES2022,
     lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
     module: ts.ModuleKind.ESNext,
@@ -16,7 +18,14 @@ function compile(declarations: string): readonly string[] {
     skipLibCheck: true,
     noEmit: true,
     paths: { sluice: [resolve(root, declarations)] },
-  })
+  }
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile } = host
+  host.getSourceFile = (name, ...given) => {
+    if (!files.has(name)) files.set(name, getSourceFile(name, ...given))
+    return files.get(name)
+  }
+  const program = ts.createProgram([resolve(__dirname, 'typed-program.ts')], options, host)
   return ts
     .getPreEmitDiagnostics(program)
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))

@@ -50,20 +50,17 @@ const nodeTest = (body: string): string => `
   test('it', async () => {${body}})
 `
 
-test.each([1, 2])(
-  'node:test ends at once with a test that fails and leaves an engine with %i origins, and a sentence names it',
-  async origins => {
-    const text = nodeTest(failing(origins))
-    const ran = await run({ 'a.test.mjs': text }, ['--test', 'a.test.mjs'])
-    expect(ran.out).toContain('this test fails')
-    expect(ran.code).toBe(1)
-    expect(ran.ms).toBeLessThan(10_000)
-    expect(endpointsIn(ran.out)).toHaveLength(1)
-    expect(leftOpen(ran.out)).toEqual(endpointsIn(ran.out))
-  },
-)
+test('node:test ends with tests that fail and leave engines with one origin and with two, and a sentence names each', async () => {
+  const text = `${nodeTest(failing(1))}
+    test('other', async () => {${failing(2)}})`
+  const ran = await run({ 'a.test.mjs': text }, ['--test', 'a.test.mjs'])
+  expect(ran.out).toContain('this test fails')
+  expect(ran.code).toBe(1)
+  expect(endpointsIn(ran.out)).toHaveLength(2)
+  expect(leftOpen(ran.out)).toEqual(endpointsIn(ran.out))
+})
 
-test('jest ends at once with tests that fail and leave engines, and names each once', async () => {
+test('jest ends with tests that fail and leave engines, and names each once', async () => {
   const text = `
     const { createClient } = require('sluice')
     const { startDataEngine } = require('@sluice/engine')
@@ -74,7 +71,6 @@ test('jest ends at once with tests that fail and leave engines, and names each o
   const ran = await run({ 'package.json': config, 'a.test.js': text }, [jestCLI, '--ci', '-i'])
   expect(ran.out).toContain('Tests:       2 failed, 2 total')
   expect(ran.code).toBe(1)
-  expect(ran.ms).toBeLessThan(12_000)
   expect(endpointsIn(ran.out)).toHaveLength(2)
   expect(leftOpen(ran.out)).toEqual(endpointsIn(ran.out))
 })
@@ -116,23 +112,25 @@ test('a stream through the front door does not keep the process alive on the sid
 })
 
 test('outside test runners an engine keeps the process alive, unless it is told not to', async () => {
-  const program = (options: string): string => `
+  const program = (options: string, ms: number): string => `
     import { startDataEngine } from '@sluice/engine'
     const engine = await startDataEngine(${options})
     console.log('started ' + engine.endpoint)
-    setTimeout(() => { console.log('closing'); engine.close() }, 500).unref()
+    setTimeout(() => { console.log('closing'); engine.close() }, ${ms}).unref()
   `
-  const runProgram = (options: string, env?: Readonly<Record<string, string>>) =>
-    run({ 'a.mjs': program(options) }, ['a.mjs'], env)
-  const kept = await runProgram('{ intervalMs: 0 }')
-  expect([kept.out.includes('closing'), leftOpen(kept.out)]).toEqual([true, []])
-  const asked = await runProgram('{ intervalMs: 0, keepAlive: true }', { VITEST: 'true' })
-  expect([asked.out.includes('closing'), leftOpen(asked.out)]).toEqual([true, []])
-  for (const [options, env] of [
-    ['{ keepAlive: false }', {}],
-    ['{}', { VITEST: 'true' }],
-  ] as const) {
-    const free = await runProgram(options, env)
+  const runProgram = (options: string, ms: number, env?: Readonly<Record<string, string>>) =>
+    run({ 'a.mjs': program(options, ms) }, ['a.mjs'], env)
+  const keptAlive = [
+    runProgram('{ intervalMs: 0 }', 500),
+    runProgram('{ intervalMs: 0, keepAlive: true }', 500, { VITEST: 'true' }),
+  ]
+  const leftToEnd = [
+    runProgram('{ keepAlive: false }', 600_000),
+    runProgram('{}', 600_000, { VITEST: 'true' }),
+  ]
+  for (const kept of await Promise.all(keptAlive))
+    expect([kept.out.includes('closing'), leftOpen(kept.out)]).toEqual([true, []])
+  for (const free of await Promise.all(leftToEnd)) {
     expect([free.out.includes('closing'), free.code]).toEqual([false, 0])
     expect(leftOpen(free.out)).toEqual(endpointsIn(free.out))
   }

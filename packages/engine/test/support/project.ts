@@ -1,5 +1,5 @@
 // A user's project in a temporary folder, with the built packages.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,16 +8,16 @@ const root = join(__dirname, '../../../..')
 
 /** What a command in a project did. */
 export interface Ran {
-  /** The exit code; null if the command did not end in time. */
+  /** The exit code; null if the command was killed. */
   readonly code: number | null
   /** All that it wrote, to stdout and stderr. */
   readonly out: string
-  readonly ms: number
 }
 
 /** A project: its folder, and the way to run Node in it. */
 export interface Project {
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ran>
+  /** Kills what still runs, and removes the folder. */
   remove(): void
 }
 
@@ -31,41 +31,43 @@ export function makeProject(files: Readonly<Record<string, string>>): Project {
   const engine = join(root, 'packages/engine')
   symlinkSync(engine, join(folder, 'node_modules/@sluice/engine'), 'junction')
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  const running = new Set<ChildProcess>()
   return {
-    run: (args, env = {}) => runNode(folder, args, env),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    run: (args, env = {}) => runNode(running, folder, args, env),
+    remove() {
+      for (const child of running) {
+        // The test runner and the processes that it started.
+        if (process.platform === 'win32') child.kill('SIGKILL')
+        else process.kill(-(child.pid as number), 'SIGKILL')
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }
 
-/** Milliseconds after which a command is killed. A run that hangs would go on for ever. */
-const patience = 15_000
-
 function runNode(
+  running: Set<ChildProcess>,
   cwd: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Ran> {
-  const started = performance.now()
-  return new Promise(resolve => {
+  return new Promise((resolve, reject) => {
     // Without the variables of the jest that runs this test.
     const child = spawn(process.execPath, args, {
       cwd,
       env: { PATH: process.env.PATH, ...env },
       detached: process.platform !== 'win32',
     })
+    child.once('error', reject)
+    child.once('spawn', () => running.add(child))
     let out = ''
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', chunk => {
         out += chunk
       })
-    // The test runner and the processes that it started.
-    const guard = setTimeout(() => {
-      if (process.platform === 'win32') child.kill('SIGKILL')
-      else process.kill(-(child.pid as number), 'SIGKILL')
-    }, patience)
     child.on('close', code => {
-      clearTimeout(guard)
-      resolve({ code, out, ms: performance.now() - started })
+      running.delete(child)
+      resolve({ code, out })
     })
   })
 }

@@ -167,12 +167,4 @@ export function refusedStream(
   })
 }
 
-export const sleep = (ms: number): Promise<void> =>
-  new Promise<void>(resolve => setTimeout(resolve, ms))
-
-/** Waits until something holds, five seconds at most. */
-export async function until(holds: () => boolean): Promise<void> {
-  for (const start = performance.now(); !holds(); await sleep(5)) {
-    if (performance.now() - start > 5_000) throw new Error(`waited in vain until ${holds}`)
-  }
-}
+export { pause as sleep, until } from '@sluice/test-support/waiting.js'

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createDeferred } from 'sluice/core'
 import { ReadBudget } from '../../gateway/budget.js'
 import { Turns } from '../../gateway/turns.js'
@@ -41,20 +41,30 @@ test('a query that fails gives its turn back', async () => {
 })
 
 describe('holders that have read much', () => {
+  beforeEach(() => void jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] }))
+  afterEach(() => void jest.useRealTimers())
+
   const read = (turns: Turns, name: string, count: number) =>
     turns.take(name, async () => Array.from({ length: count }))
 
   test('share a slow queue, and delay no other', async () => {
     const turns = new Turns(4, new ReadBudget(1000))
     for (const name of ['one', 'two']) await read(turns, name, 400)
-    const began = performance.now()
-    const slow = Array.from({ length: 4 }, (_, at) => read(turns, at % 2 ? 'one' : 'two', 100))
-    const other = read(turns, 'other', 10)
-    await other
-    expect(performance.now() - began).toBeLessThan(90)
-    await Promise.all(slow)
+    let done = 0
+    for (let at = 0; at < 4; at++) void read(turns, at % 2 ? 'one' : 'two', 100).then(() => done++)
+    // The clock stands still, so this one waits for no pause.
+    await read(turns, 'other', 10)
+    await settled()
     // Each of the first three is followed by a pause of a tenth of a second.
-    expect(performance.now() - began).toBeGreaterThan(290)
+    for (const count of [1, 2, 3]) {
+      expect(done).toBe(count)
+      jest.advanceTimersByTime(99)
+      await settled()
+      expect(done).toBe(count)
+      jest.advanceTimersByTime(1)
+      await settled()
+    }
+    expect(done).toBe(4)
   })
 
   test('are rejected, told when to come again, and have as much again then', async () => {
@@ -68,7 +78,7 @@ describe('holders that have read much', () => {
       headers: { 'retry-after': '2' },
     })
     budget.check('other')
-    await new Promise(resolve => setTimeout(resolve, 1300))
+    jest.advanceTimersByTime(1300)
     budget.check('one')
   })
 })
