@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type DuckDBOptions, duckdb } from '@sluice/sinks/duckdb'
 import { inForm } from '@sluice/test-support/long.js'
 import type { SinkBatch, SinkRefusal } from 'sluice/plugins/sink'
-import { defineDecoder, Report } from 'sluice/report'
+import { defineDecoder, feedVersion, Report } from 'sluice/report'
 import { batchOf, makeFolder, opening, query, type Row, withDatabase } from './support/databases.js'
 import {
   feedOf,
@@ -69,7 +69,7 @@ describe('every version', () => {
     }
     await withDatabase(path, async connection => {
       for (const version of versions) {
-        const own = reports.filter(({ decoded }) => decoded?.version === `V${version}`)
+        const own = reports.filter(({ feedID }) => feedVersion(feedID) === version)
         const columns = fieldsOf(own[0] as Report).map(
           ([name, value], index) => `${inSQL(name, value)[0]} AS c${index}`,
         )

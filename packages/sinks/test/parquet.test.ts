@@ -5,7 +5,7 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ParquetOptions, parquet } from '@sluice/sinks/parquet'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import type { SinkBatch, SinkRefusal } from 'sluice/plugins/sink'
-import type { Report } from 'sluice/report'
+import { feedVersion, type Report } from 'sluice/report'
 import { batchOf, makeFolder, opening, query, type Row } from './support/databases.js'
 import { compileProgram, runProgram } from './support/programs.js'
 import {
@@ -103,7 +103,7 @@ describe('the files', () => {
       )
     }
     for (const version of versions) {
-      const own = reports.filter(({ decoded }) => decoded?.version === `V${version}`)
+      const own = reports.filter(({ feedID }) => feedVersion(feedID) === version)
       const columns = fieldsOf(own[0] as Report).map(
         ([name, value], index) => `${exact(name, value)} AS c${index}`,
       )
