@@ -29,12 +29,18 @@ const MAX_CRASHES = 2
 /** How many threads in a row may exit without any answer. Then no more threads are started. */
 const MAX_FAILED_STARTS = 2
 /**
- * Milliseconds within which a thread must answer. A wrong program, or a thread that hangs, would
- * never answer.
+ * Milliseconds within which a thread must answer. A thread that hangs would never answer. A thread
+ * that has not loaded its library by then is kept: its machine may be slow. But the event loop does
+ * its work until it answers, because a wrong program would never answer.
  */
 const ANSWER_LIMIT = 5000
 
-/** The answer of a thread to a batch. */
+const IN_LOOP = 'verify runs in the event loop'
+
+/**
+ * The answer of a thread to a batch, or to a part of it. A thread that has loaded its library says
+ * so with an answer without results.
+ */
 export interface RecoveryAnswer {
   /** The results, in the order of the jobs. */
   readonly recovered: readonly Recovered[]
@@ -62,10 +68,15 @@ class RecoveryThread {
   /** The batches that the thread has not answered, in the order in which it will answer them. */
   readonly batches: Batch[] = []
   hasAnswered = false
+  /** True while the thread is still starting after `ANSWER_LIMIT`. */
+  isLate = false
   /** The error of the thread, if it is known. */
   failure: unknown
   readonly #thread: AnyThread
   readonly #owner: ThreadRecovery
+  #isLoaded = false
+  /** How many results are still to come of batches that the event loop has taken over. */
+  #stale = 0
   #hasEnded = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
@@ -106,30 +117,62 @@ class RecoveryThread {
   terminate(): void {
     this.#hasEnded = true
     clearTimeout(this.#timer)
-    this.#thread.terminate()
+    void endLater(this.#thread)
   }
 
   #receive(message: unknown): void {
     if (this.#hasEnded) return
     const [batch] = this.batches
-    if (batch === undefined || !isAnswer(message, batch.jobs.length)) {
+    const expected = this.#stale > 0 ? this.#stale : (batch?.jobs.length ?? 0)
+    const count = isAnswer(message) ? message.recovered.length : Number.POSITIVE_INFINITY
+    if (count > expected || (count === 0 && this.#isLoaded)) {
       this.#end(new Error('it has sent what is no answer: its program must be ours alone'))
       return
     }
-    this.hasAnswered = true
-    this.batches.shift()
+    const answer = message as RecoveryAnswer
+    this.#isLoaded = true
+    this.isLate = false
+    if (count > 0) this.hasAnswered = true
+    if (this.#stale > 0 || batch === undefined || count === 0) {
+      this.#stale -= Math.min(count, this.#stale)
+      this.#wait()
+      this.#owner.loaded(answer)
+      return
+    }
+    if (count === batch.jobs.length) this.batches.shift()
+    else this.batches[0] = { ...batch, jobs: batch.jobs.slice(count) }
     if (this.batches.length === 0) this.#thread.unref?.()
     this.#wait()
-    this.#owner.answered(batch, message)
+    this.#owner.answered(batch.jobs.slice(0, count), answer)
   }
 
   /** Starts the timer for the next answer. */
   #wait(): void {
     clearTimeout(this.#timer)
+    this.#timer = undefined
     if (this.batches.length === 0) return
+    const timer = setTimeout(() => {
+      // If this process was held up, the answer is there, and is read in this turn.
+      setImmediate(() => {
+        if (this.#timer === timer) this.#overdue()
+      })
+    }, ANSWER_LIMIT)
+    this.#timer = timer
+    timer.unref?.()
+  }
+
+  #overdue(): void {
+    if (this.#hasEnded) return
     const failure = new Error(`it has not answered for ${ANSWER_LIMIT} ms`)
-    this.#timer = setTimeout(() => this.#end(failure), ANSWER_LIMIT)
-    this.#timer.unref?.()
+    if (this.#isLoaded) {
+      this.#end(failure)
+      return
+    }
+    this.isLate = true
+    const taken = this.batches.splice(0)
+    for (const { jobs } of taken) this.#stale += jobs.length
+    this.#thread.unref?.()
+    this.#owner.takeOver(taken, failure)
   }
 
   #end(failure?: unknown): void {
@@ -137,18 +180,15 @@ class RecoveryThread {
     if (this.#hasEnded) return
     this.#hasEnded = true
     clearTimeout(this.#timer)
-    try {
-      this.#thread.terminate()
-    } catch {}
+    void endLater(this.#thread)
     this.#owner.exited(this)
   }
 }
 
-function isAnswer(message: unknown, jobs: number): message is RecoveryAnswer {
+function isAnswer(message: unknown): message is RecoveryAnswer {
   const { recovered, timed } = (message ?? {}) as Partial<RecoveryAnswer>
   return (
     Array.isArray(recovered) &&
-    recovered.length === jobs &&
     recovered.every(each => typeof each === 'object' && each !== null) &&
     Number.isFinite(timed?.reports) &&
     Number.isFinite(timed?.ms)
@@ -200,13 +240,28 @@ export class ThreadRecovery implements Recovery {
     for (const thread of this.#threads) thread.terminate()
   }
 
-  /** Called by a thread with the answer to a batch. */
-  answered({ jobs }: Batch, { recovered, timed }: RecoveryAnswer): void {
+  /** Called by a thread with the results of some jobs. */
+  answered(jobs: readonly Job[], { recovered, timed }: RecoveryAnswer): void {
     this.#failedStarts = 0
     this.#speed.add(timed, this.#limit)
     jobs.forEach((job, index) => {
       if (!this.#isEnded) finish(job, recovered[index] as Recovered)
     })
+    this.#assign()
+  }
+
+  /** Called by a thread that has loaded its library. */
+  loaded({ timed }: RecoveryAnswer): void {
+    this.#speed.add(timed, this.#limit)
+    this.#assign()
+  }
+
+  /** Called by a thread that is still starting, with its batches. */
+  takeOver(batches: readonly Batch[], failure: Error): void {
+    if (this.#isEnded) return
+    if (!this.#mayUseThreads())
+      this.#log.warn?.(`${IN_LOOP} until a thread is ready: ${failure.message}`)
+    for (const { jobs } of batches) this.#recoverHere(jobs)
     this.#assign()
   }
 
@@ -242,14 +297,18 @@ export class ThreadRecovery implements Recovery {
   }
 
   #mayUseThreads(): boolean {
-    return this.#limit > 0 && this.#failedStarts < MAX_FAILED_STARTS
+    let usable = this.#limit
+    for (const { isLate } of this.#threads) if (isLate) usable--
+    return usable > 0 && this.#failedStarts < MAX_FAILED_STARTS
   }
 
   /** The thread for the next batch; undefined if all threads are busy. */
   #findThread(): RecoveryThread | undefined {
-    let [freest] = this.#threads
-    for (const each of this.#threads)
+    let freest: RecoveryThread | undefined
+    for (const each of this.#threads) {
+      if (each.isLate) continue
       if (freest === undefined || each.batches.length < freest.batches.length) freest = each
+    }
     if (freest?.batches.length !== 0 && this.#threads.size < this.#limit)
       freest = this.#start() ?? freest
     return freest !== undefined && freest.batches.length < MAX_LOAD ? freest : undefined
@@ -285,21 +344,20 @@ export class ThreadRecovery implements Recovery {
    * warned, as it cannot have threads.
    */
   #warn(reason: unknown): void {
-    const place = 'verify runs in the event loop'
     if (this.#options.worker !== undefined)
       this.#log.warn?.(
-        `${place}: the threads of the option worker have failed: ${asError(reason).message}`,
+        `${IN_LOOP}: the threads of the option worker have failed: ${asError(reason).message}`,
       )
     else if (opensSockets)
       this.#log.warn?.(
-        `${place}: no thread could be started. In a bundle, give it the option worker`,
+        `${IN_LOOP}: no thread could be started. In a bundle, give it the option worker`,
       )
   }
 }
 
 /**
- * Ends a thread that an async function has started. The option `worker` must return the thread
- * itself, not a promise.
+ * Ends a thread, also one that an async function has started: the option `worker` must return the
+ * thread itself, not a promise. Nobody waits for the end, because it may never come.
  */
 async function endLater(starting: unknown): Promise<void> {
   try {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import * as threads from 'node:worker_threads'
-import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import {
   readVerifyOptions,
   type SignerSet,
@@ -439,6 +439,132 @@ describe('a thread that is handed over', () => {
   function raise(): never {
     throw new Error('a bundle has no such file')
   }
+
+  /** A thread whose messages the test lets through, and which says what it is told to say. */
+  class HeldThread {
+    readonly held: unknown[] = []
+    hasEnded = false
+    #listen: (message: unknown) => void = () => undefined
+    postMessage(message: unknown): void {
+      this.held.push(message)
+    }
+    terminate(): void {
+      this.hasEnded = true
+    }
+    on(event: string, listener: (message: unknown) => void): void {
+      if (event === 'message') this.#listen = listener
+    }
+    say(count: number): void {
+      const recovered = Array.from({ length: count }, () => addresses.slice(0, 3))
+      this.#listen({ recovered, timed: { curveLibrary: 'wasm', reports: count, ms: count } })
+    }
+  }
+  const turn = (): Promise<void> => pause(1)
+
+  describe('that is slow', () => {
+    const limit = 5000
+    let thread: HeldThread
+    let started: number
+    let warnings: string[]
+    let isOver: boolean
+    beforeEach(() => {
+      isOver = false
+      jest.useFakeTimers({ doNotFake: ['performance', 'queueMicrotask', 'nextTick'] })
+      thread = new HeldThread()
+      started = 0
+      warnings = []
+      const worker = () => {
+        started++
+        return thread as unknown as threads.Worker
+      }
+      verifier = new Verifier(
+        readVerifyOptions({ signers, curveLibrary: 'noble', workers: 1, worker }),
+        { warn: (text: string) => void warnings.push(text) },
+      )
+    })
+    afterEach(() => {
+      isOver = true
+      jest.useRealTimers()
+    })
+    const given = async (batches: number) => {
+      while (thread.held.length < 1 + batches && !isOver) await turn()
+    }
+
+    test('says which library it uses before it has recovered anything', async () => {
+      const checking = check(whole)
+      await given(1)
+      expect(verifier.facts().curveLibrary).toBeUndefined()
+      thread.say(0)
+      expect(verifier.facts()).toMatchObject({ curveLibrary: 'wasm', threads: 1 })
+      thread.say(1)
+      await checking
+    })
+
+    test('to start is kept: the event loop works until it is ready', async () => {
+      const first = check(whole)
+      await given(1)
+      jest.advanceTimersByTime(limit)
+      expect(await first).toBeUndefined()
+      expect(await check(forged)).toMatchObject({ reason: 'unknown-signer' })
+      expect(verifier.facts()).toMatchObject({ curveLibrary: 'noble', threads: 0 })
+      expect(warnings).toEqual([expect.stringMatching('in the event loop until a thread is ready')])
+      thread.say(0)
+      // Of the batch that the event loop has taken over.
+      thread.say(1)
+      const next = check(many[0] as Report)
+      await given(2)
+      thread.say(1)
+      await next
+      expect({ started, ...verifier.facts() }).toMatchObject({ started: 1, threads: 1 })
+      expect(thread.hasEnded).toBe(false)
+    })
+
+    test('at its work answers in parts, each within the limit', async () => {
+      const checking = Promise.all(many.map(check))
+      await given(1)
+      thread.say(0)
+      for (const _ of many) {
+        jest.advanceTimersByTime(limit - 1)
+        await turn()
+        thread.say(1)
+      }
+      await checking
+      expect({ started, ended: thread.hasEnded }).toEqual({ started: 1, ended: false })
+    })
+
+    test('only because this process was held up is not ended', async () => {
+      const checking = check(whole)
+      await given(1)
+      thread.say(0)
+      jest.advanceTimersByTime(limit)
+      // The answer was there, and is read after the timer.
+      thread.say(1)
+      await checking
+      await turn()
+      await turn()
+      expect(thread.hasEnded).toBe(false)
+    })
+
+    test.each<[string, () => unknown]>([
+      ['never ends', () => new Promise(() => undefined)],
+      ['rejects', () => Promise.reject(new Error('of terminate'))],
+      ['throws', () => raise()],
+    ])('and hangs keeps nothing waiting, also if its terminate %s', async (_what, terminate) => {
+      thread.terminate = terminate as () => void
+      const checking = check(whole)
+      await given(1)
+      thread.say(0)
+      const hung = thread
+      for (let begun = 1; begun < 3; begun++) {
+        thread = new HeldThread()
+        jest.advanceTimersByTime(limit)
+        for (let turns = 0; turns < 3; turns++) await turn()
+      }
+      expect(await checking).toBeUndefined()
+      hung.say(1)
+      expect(verifier.facts().threads).toBe(0)
+    })
+  })
 
   test.each([
     ['never answers', `${port}.on('message', () => undefined)`],
