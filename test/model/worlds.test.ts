@@ -1,18 +1,20 @@
 // The real plugins continuity and dedup in random worlds, in virtual time: what is stored is delivered once or announced.
 //
-//   npm test -- test/model/worlds                            a few hundred worlds
+//   npm test -- test/model/worlds                            a few worlds
 //   WORLD_RUNS=100000 npm test -- test/model/worlds.test     the long form
 //   WORLD_FIRST=5000 …                                       other worlds: those from this seed on
 //   WORLD_SEED=123 npm test -- test/model/worlds.test        one world, and all that happens in it
 import { expect, test } from '@jest/globals'
+import { inForm } from '../support/tier.js'
 import { checkWorld } from './worlds/check.js'
 import { randomWorld } from './worlds/random-world.js'
 import { runWorld } from './worlds/run-world.js'
 
 const { WORLD_RUNS, WORLD_FIRST, WORLD_SEED } = process.env
-const RUNS = Number(WORLD_RUNS ?? 300)
+const RUNS = Number(WORLD_RUNS ?? inForm(30, 300))
 const FIRST = Number(WORLD_FIRST ?? 1)
-const LIMIT = WORLD_RUNS === undefined ? 60_000 : 24 * 3_600_000
+/** The limit of so many worlds is one of hours. */
+const LIMIT = WORLD_RUNS === undefined ? undefined : 24 * 3_600_000
 /** Of so many reports, one may be lost because nobody could know of it, at most. */
 const REPORTS_PER_EXCUSE = 200
 /** Of so many worlds, a report may be lost in one: docs/records/continuity.md says what such worlds are. */

@@ -23,6 +23,7 @@ import {
   ValidationError,
 } from '../../index.js'
 import { closeAfterEach } from '../support/closing.js'
+import { randomRuns } from '../support/random.js'
 import { failureOf, until } from '../support/waiting.js'
 
 const ethUsd = `0x0003${'ab'.repeat(30)}`
@@ -102,6 +103,7 @@ describe('generateAuthHeaders', () => {
           await generateAuthHeaders(...request, globalThis.crypto),
         )
       }),
+      randomRuns(10, 100),
     )
   })
 })

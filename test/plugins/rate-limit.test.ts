@@ -4,6 +4,7 @@ import { APIError, type Call } from '../../client/contract/call.js'
 import type { Handler } from '../../client/contract/plugin.js'
 import type { Status } from '../../client/contract/status.js'
 import { type RateLimitOptions, rateLimit } from '../../index.js'
+import { randomRuns } from '../support/random.js'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
@@ -64,7 +65,7 @@ describe('rateLimit', () => {
           expect(densest(sent.map(({ counted }) => counted))).toBeLessThanOrEqual(10)
         },
       ),
-      { numRuns: 50 },
+      randomRuns(5, 50),
     )
   })
 

@@ -10,7 +10,6 @@ import {
   type WindowEnds,
 } from '../../proof/index.js'
 import { sampleReport, sampleSigners } from '../../testing/reports.js'
-import { inForm } from '../support/long.js'
 import { createRandom, type Random } from '../support/random.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import {
@@ -19,6 +18,7 @@ import {
   type HistoryWindow,
   type SignedHistory,
 } from '../support/report/signed-history.js'
+import { inForm } from '../support/tier.js'
 
 const feeds = [`0x0003${'4b'.repeat(30)}`, `0x1003${'4b'.repeat(30)}`] as const
 const allEnds: readonly WindowEnds[] = [
@@ -108,7 +108,7 @@ describe('proofs', () => {
   test('claim what a second computation gives, for random moments and windows', async () => {
     const random = createRandom(5)
     let holes = 0
-    for (let round = 0; round < inForm(120, 10_000); round++) {
+    for (let round = 0; round < inForm(40, 10_000); round++) {
       const history = historyOf(random.of(feeds))
       const client = clientOf(history, msOf(history, history.end) + 60_000, random.pick(5, 100))
       const { feedID } = history
@@ -132,13 +132,13 @@ describe('proofs', () => {
       }
       await client.close()
     }
-    expect(holes).toBeGreaterThan(5)
+    expect(holes).toBeGreaterThan(inForm(0, 5))
   })
 
   test('refuse every mutation, each with its reason', async () => {
     const random = createRandom(9)
     const counts = new Map<string, number>()
-    for (let round = 0; round < inForm(40, 1000); round++) {
+    for (let round = 0; round < inForm(8, 1000); round++) {
       const history = historyOf(random.of(feeds))
       const client = clientOf(history, msOf(history, history.end) + 60_000)
       const { from, to } = pickWindow(history, random)

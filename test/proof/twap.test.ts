@@ -4,8 +4,8 @@ import { getTwap } from '../../client/beta.js'
 import { type Client, createClient, type DecodedReport } from '../../index.js'
 import { IncompleteError, twap, type WindowEnds } from '../../proof/index.js'
 import type { Report } from '../../report/report.js'
-import { inForm } from '../support/long.js'
 import { createRandom } from '../support/random.js'
+import { inForm } from '../support/tier.js'
 
 const FIRST = 1_700_000_000
 const WINDOW = 30
@@ -68,7 +68,7 @@ describe('averages', () => {
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const rateLimit = { requests: 10_000 }
     await using client = createClient({ apiKey, userSecret, endpoint, wsEndpoint, rateLimit })
-    publish(engine, inForm(250, 2700))
+    publish(engine, inForm(60, 2700))
     const reports = await allOf(client, source)
     let compared = 0
     for (const [index, { openEnd, straddling }] of conventions.entries()) {
@@ -88,7 +88,7 @@ describe('averages', () => {
         compared++
       }
     }
-    expect(compared).toBeGreaterThan(inForm(800, 10_000))
+    expect(compared).toBeGreaterThan(inForm(40, 10_000))
     await engine.close()
   })
 
@@ -101,7 +101,7 @@ describe('averages', () => {
     const reports = await allOf(client, source)
     const random = createRandom(3)
     const last = reports.at(-1)?.observationsTimestamp as number
-    for (let round = 0; round < 50; round++) {
+    for (let round = 0; round < inForm(5, 50); round++) {
       const window = random.pick(1, 60)
       const end = random.pick(FIRST + 60, last)
       const unsigned = await getTwap(client, source, { window, end })

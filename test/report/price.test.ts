@@ -4,6 +4,7 @@ import { formatUnits as formatByEthers, parseUnits as parseByEthers } from 'ethe
 import fc from 'fast-check'
 import { formatUnits, parseUnits } from 'viem'
 import { formatPrice, parsePrice, type Rounding, ValidationError } from '../../index.js'
+import { randomRuns } from '../support/random.js'
 
 const roundings: readonly Rounding[] = [
   'halfExpand',
@@ -30,7 +31,7 @@ describe('formatPrice', () => {
         expect(text).toBe(formatUnits(value, places))
         expect(text).toBe(formatByEthers(value, places).replace(/\.0$/, ''))
       }),
-      { numRuns: 2000 },
+      randomRuns(200, 2000),
     )
   })
 
@@ -57,7 +58,7 @@ describe('formatPrice', () => {
           expect(formatPrice(value, places, { digits: count, rounding })).toBe(format.format(exact))
         },
       ),
-      { numRuns: 500 },
+      randomRuns(50, 500),
     )
   })
 
@@ -112,7 +113,7 @@ describe('parsePrice', () => {
         const padded = text.includes('.') ? text + '0'.repeat(zeros) : text
         expect(parsePrice(padded, places)).toBe(value)
       }),
-      { numRuns: 1000 },
+      randomRuns(100, 1000),
     )
   })
 

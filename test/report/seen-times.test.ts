@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SeenFeeds, type SeenTimes } from '../../report/seen-times.js'
+import { randomRuns } from '../support/random.js'
 
 const feedID = `0x0003${'aa'.repeat(30)}`
 const never = Number.NEGATIVE_INFINITY
@@ -74,6 +75,7 @@ describe('the times seen', () => {
           )
         },
       ),
+      randomRuns(10, 100),
     )
   })
 
@@ -117,7 +119,7 @@ describe('the times seen', () => {
         }
         expect(sent.filter(({ since, time }) => seen.add(since, time))).toEqual([])
       }),
-      { numRuns: 200 },
+      randomRuns(20, 200),
     )
   })
 
@@ -130,7 +132,7 @@ describe('the times seen', () => {
         const all = range(990, Math.max(990, seen.newest) + 10)
         expect(all.filter(time => seen.has(time) && !claimed.has(time))).toEqual([])
       }),
-      { numRuns: 200 },
+      randomRuns(20, 200),
     )
   })
 
@@ -155,7 +157,7 @@ describe('the times seen', () => {
           [Math.max(never, ...below), ...exact].slice(0, exact.length),
         )
       }),
-      { numRuns: 100 },
+      randomRuns(10, 100),
     )
   })
 
@@ -293,7 +295,7 @@ describe('what lies behind the window', () => {
           for (const time of times) expect(seen.has(time)).toBe(true)
         },
       ),
-      { numRuns: 20 },
+      randomRuns(3, 20),
     )
   })
 

@@ -9,7 +9,7 @@ import {
   type StreamOptions,
 } from '../../index.js'
 import { failOnUnhandled } from '../support/closing.js'
-import { inForm } from '../support/long.js'
+import { inForm } from '../support/tier.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'

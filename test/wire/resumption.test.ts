@@ -7,7 +7,7 @@ import { type DataEngine, startDataEngine } from '@sluice/engine'
 import type { CursorStore } from '../../client/stores/file-cursors.js'
 import { fileCursors } from '../../client/stores/index.js'
 import { createClient } from '../../index.js'
-import { inForm } from '../support/long.js'
+import { inForm } from '../support/tier.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 /** How often the process is killed: `RESUMPTION_KILLS=50 npm test -- test/wire/resumption` for the long form. */

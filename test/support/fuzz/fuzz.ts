@@ -24,6 +24,13 @@ export interface Target<Input> {
   readonly isTotal?: true
 }
 
+/** The input that took longest. */
+interface Slowest {
+  readonly ms: number
+  readonly size: number
+  readonly number: number
+}
+
 /** What a run came to. */
 export interface Figures {
   readonly name: string
@@ -31,9 +38,10 @@ export interface Figures {
   readonly parsed: number
   /** Refused with a typed error, or without one. */
   readonly refused: number
-  /** How much the heap has grown, in bytes, after a collection before and after. */
-  readonly heapGrowth: number
-  readonly slowest: { readonly ms: number; readonly size: number; readonly number: number }
+  /** How much the heap has grown, in bytes, after a collection before and after; undefined for a few inputs. */
+  readonly heapGrowth: number | undefined
+  /** Undefined for a few inputs. */
+  readonly slowest: Slowest | undefined
   readonly seconds: number
 }
 
@@ -46,6 +54,8 @@ export function reachable(): number {
   return process.memoryUsage().heapUsed
 }
 
+/** So few inputs say nothing of memory and time. */
+const FEW = 500
 /** What is compiled and remembered once is no growth. */
 const WARM_UP = 500
 /** Inputs between two turns of the event loop. */
@@ -97,10 +107,12 @@ export async function fuzz<Input>(
     return took
   }
 
-  for (let number = 0; number < Math.min(WARM_UP, inputs / 4); number++) await runOne(number)
+  const isMeasured = inputs >= FEW
+  if (isMeasured)
+    for (let number = 0; number < Math.min(WARM_UP, inputs / 4); number++) await runOne(number)
   parsed = 0
   refused = 0
-  const before = reachable()
+  const before = isMeasured ? reachable() : 0
   const started = performance.now()
   const slow: { ms: number; number: number }[] = []
   for (let number = 0; number < inputs; number++) {
@@ -113,19 +125,19 @@ export async function fuzz<Input>(
     if (number % BATCH === 0) await new Promise(resolve => setImmediate(resolve))
   }
   const seconds = (performance.now() - started) / 1000
-  const heapGrowth = reachable() - before
+  const heapGrowth = isMeasured ? reachable() - before : undefined
   return {
     name: target.name,
     inputs,
     parsed,
     refused,
     heapGrowth,
-    slowest: await slowest(slow.map(({ number }) => number)),
+    slowest: isMeasured ? await slowest(slow.map(({ number }) => number)) : undefined,
     seconds,
   }
 
   /** What was slow may have waited for the collector or another process: so each again, and the best of three. */
-  async function slowest(numbers: readonly number[]): Promise<Figures['slowest']> {
+  async function slowest(numbers: readonly number[]): Promise<Slowest> {
     let worst = { ms: 0, size: 0, number: 0 }
     for (const number of numbers) {
       let ms = Number.POSITIVE_INFINITY

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { isStreamsError } from '../../../core/errors.js'
 import { createDecoderTable } from '../../../report/decoder.js'
 import { toReport } from '../../../report/report.js'
+import { seeded } from './decoder-runs.js'
 import {
   encodeReport,
   fieldsOf,
@@ -115,7 +116,10 @@ export function checkMutants(
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {
-    fc.assert(fc.property(reports(version, resolution), fc.integer(), withstand), { numRuns })
+    fc.assert(fc.property(reports(version, resolution), fc.integer(), withstand), {
+      numRuns,
+      ...seeded,
+    })
   } finally {
     Error.stackTraceLimit = stackTraceLimit
   }
