@@ -75,19 +75,6 @@ describe('the present, beyond which no cursor goes,', () => {
   })
 })
 
-test('a cursor that the present has not reached has nothing asked for until a report comes', async () => {
-  const service = await start()
-  const { stream, cursors, saved } = open(service, { staleAfter: 500 }, true)
-  cursors.saved = { [feed]: Date.now() + HOUR }
-  await stream.connect()
-  await pause(3000)
-  expect(service.requestsTo('/api/v1/reports/page')).toEqual([])
-  const { observed } = service.publish(feed)
-  // What came before it is asked for, the last time after ten seconds.
-  await until(() => saved() === observed, 15_000)
-  expect(service.requestsTo('/api/v1/reports/page').length).toBeGreaterThan(0)
-})
-
 describe('the limit of a cursor', () => {
   test('is what a plugin says, until it says something else or nothing', async () => {
     const service = await start()

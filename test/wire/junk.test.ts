@@ -130,7 +130,7 @@ describe('a connection that brings junk', () => {
       service.junk(4)
     }
     await until(() => times.length === 500)
-    await until(() => refusals(errors) === 2000, 3000)
+    await until(() => refusals(errors) === 2000)
     expect(stream.getMetrics()).toMatchObject({ malformed: 2000, fullReconnects: 0 })
     expect(service.origin('001').upgrades).toHaveLength(1)
     expect(errors.length).toBeLessThanOrEqual(3 * 17)
@@ -152,7 +152,7 @@ describe('a connection that brings junk', () => {
     expect(stream.getMetrics()).toMatchObject({ malformed: 80, activeConnections: 1 })
     expect(errors).toHaveLength(16)
     expect(service.origin('001').upgrades).toHaveLength(1)
-    await until(() => errors.length === 17, 3000)
+    await until(() => errors.length === 17)
     expect(refusals(errors)).toBe(80)
   })
 })

@@ -402,13 +402,11 @@ describe('failures', () => {
     const controller = new AbortController()
     const reason = new Error('enough')
     setTimeout(() => controller.abort(reason), 40)
-    const started = performance.now()
     const error = await failureOf(
-      clientOf({ retryDelay: 60_000 }).listFeeds({ signal: controller.signal }),
+      clientOf({ retryDelay: 300_000 }).listFeeds({ signal: controller.signal }),
     )
     stop()
     expect(error).toBe(reason)
-    expect(performance.now() - started).toBeLessThan(5000)
     expect(await failureOf(clientOf().listFeeds({ signal: controller.signal }))).toBe(reason)
   })
 

@@ -11,7 +11,7 @@ import { inForm } from '../support/tier.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
 /** How often the process is killed: `RESUMPTION_KILLS=50 npm test -- test/wire/resumption` for the long form. */
-const KILLS = Number(process.env.RESUMPTION_KILLS ?? inForm(3, 8))
+const KILLS = Number(process.env.RESUMPTION_KILLS ?? inForm(1, 8))
 const SAVE_INTERVAL = 300
 
 let folder: string
@@ -72,9 +72,9 @@ describe('a stream with cursors', () => {
       const log = join(folder, 'delivered.log')
       const killedAt: number[] = []
       let reader = startReader(log)
-      await until(() => linesOf(log).length > 0, 20_000)
+      await until(() => linesOf(log).length > 0)
       // A reader that is killed before its first save leaves nothing to go on from.
-      await until(() => existsSync(join(folder, 'cursors.json')), 20_000)
+      await until(() => existsSync(join(folder, 'cursors.json')))
       for (let kill = 0; kill < KILLS; kill++) {
         await pause(200 + Math.random() * 1500)
         reader.child.kill('SIGKILL')
@@ -91,7 +91,7 @@ describe('a stream with cursors', () => {
       expect(feeds.has(firstFeed)).toBe(true)
       const all = engine.ledger().filter(({ feedID }) => feeds.has(feedID))
       const last = all[all.length - 1] as (typeof all)[number]
-      await until(() => linesOf(log).some(line => line.startsWith(`${keyOf(last)} `)), 30_000)
+      await until(() => linesOf(log).some(line => line.startsWith(`${keyOf(last)} `)))
       // What is fetched comes later than what is live, and later still on a busy machine: wait for the count to settle.
       for (let count = 0; count < linesOf(log).length; ) {
         count = linesOf(log).length

