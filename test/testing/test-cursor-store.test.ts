@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -24,6 +23,15 @@ afterEach(() => {
   clearInterval(started)
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** Reads at once: virtual time passes while a store waits for the thread pool. */
+function readCursors(path: string): Cursors {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return {}
+  }
+}
 
 /** The lock of a store, for streams of one process. */
 function createLock(): Required<CursorStore>['lock'] {
@@ -192,8 +200,12 @@ const faults: readonly (readonly [
       own(() => {
         const path = join(folder, 'no', 'cursors.json')
         return {
-          load: async () => JSON.parse(await readFile(path, 'utf8').catch(() => '{}')),
-          save: async cursors => writeFile(path, JSON.stringify(cursors)).catch(() => undefined),
+          load: async () => readCursors(path),
+          async save(cursors) {
+            try {
+              writeFileSync(path, JSON.stringify(cursors))
+            } catch {}
+          },
         }
       }),
   ],
@@ -325,7 +337,7 @@ const faults: readonly (readonly [
     () => {
       const path = join(folder, 'cursors.json')
       return own(() => ({
-        load: async () => JSON.parse(await readFile(path, 'utf8').catch(() => '{}')),
+        load: async () => readCursors(path),
         async save(cursors) {
           writeFileSync(path, JSON.stringify(cursors))
         },
@@ -487,7 +499,7 @@ test('a failing store may reject', async () => {
     () => ({
       async load() {
         check()
-        return JSON.parse(await readFile(path, 'utf8').catch(() => '{}'))
+        return readCursors(path)
       },
       async save(cursors) {
         check()
