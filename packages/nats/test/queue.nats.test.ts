@@ -61,7 +61,7 @@ async function startPublishing(feeds: readonly string[] = [feed(1), feed(2)]) {
     const { stored } = relay.getMetrics()
     for (let at = 0; at < count; at++)
       published.push(keyOf(engine.publish(of[at % of.length] as string)))
-    await until(() => relay.getMetrics().stored >= stored + count, 20_000)
+    await until(() => relay.getMetrics().stored >= stored + count)
   }
   const manager = await jetstreamManager(await world.connect())
   return { world, engine, relay, publish, published, manager }
@@ -95,7 +95,7 @@ describe('a queue whose consumer is lost', () => {
     await until(() => next.getMetrics().stored >= 60)
     // Late answers for reports of the former stream don't acknowledge those of the next one.
     for (const resolve of held) resolve()
-    await until(() => new Set(got.filter(key => later.includes(key))).size === 60, 20_000)
+    await until(() => new Set(got.filter(key => later.includes(key))).size === 60)
     expect(worker.errors.map(({ message }) => message)).toContainEqual(
       expect.stringMatching(
         /^stream SLUICE was created again: about \d+ reports of the former stream were not handled by queue desk/,
@@ -113,7 +113,7 @@ describe('a queue whose consumer is lost', () => {
     await pause(1200)
     await manager.consumers.delete('SLUICE', 'desk')
     await publish(50)
-    await until(() => new Set(got).size === published.length, 20_000)
+    await until(() => new Set(got).size === published.length)
     expect(worker.errors.map(({ message }) => message)).toContainEqual(
       expect.stringMatching(/^queue desk was created again, and begins after report \d+:/),
     )
@@ -164,7 +164,7 @@ describe('a queue that is deployed anew', () => {
     // One of the former version starts again in the midst.
     const again = await start(feeds.slice(0, 2))
     await publish(90)
-    await until(() => got.length >= 220, 20_000)
+    await until(() => got.length >= 220)
     await pause(300)
     expect(got.sort()).toEqual(published.sort())
     expect(countOf([...old, late, again], 'deadLetters')).toBe(0)
@@ -191,7 +191,7 @@ describe('a queue that is deployed anew', () => {
     await publish(20)
     await until(() => got.length === 20)
     // Those that were given out in vain are not lost.
-    await until(() => second.stream.getMetrics().deadLetters === 10, 30_000)
+    await until(() => second.stream.getMetrics().deadLetters === 10)
   }, 90_000)
 
   test('by this version drains what former consumers have left', async () => {
@@ -303,7 +303,7 @@ describe('a queue of many feeds', () => {
     const orders = [many, [...many].reverse(), [...many.slice(70), ...many.slice(0, 70)]]
     const workers = await Promise.all(orders.map(feeds => open(world, take, { feeds })))
     await publish(900)
-    await until(() => got.length >= 900, 20_000)
+    await until(() => got.length >= 900)
     await pause(500)
     expect(got.sort()).toEqual(published.sort())
     expect(countOf(workers, 'redelivered')).toBe(0)
@@ -345,7 +345,7 @@ describe('a slow worker', () => {
         got.push(keyOf(report))
       }
     })()
-    await until(() => got.length >= 150, 20_000)
+    await until(() => got.length >= 150)
     await pause(1500)
     expect(got).toEqual(published)
     expect(countOf([worker], 'redelivered')).toBe(0)
@@ -372,7 +372,7 @@ describe('a slow worker', () => {
     })()
     await until(() => got.length > 3)
     const quick = await open(world, report => void got.push(keyOf(report)))
-    await until(() => got.length >= 40, 20_000)
+    await until(() => got.length >= 40)
     await pause(1500)
     expect(got.sort()).toEqual(published.sort())
     expect(countOf([full, quick], 'redelivered')).toBe(0)
@@ -458,7 +458,7 @@ describe('a report that no worker can deal with', () => {
     }
     const worker = await open(world, handle, { handlingTimeout: 1, maxDeliveries: 2 })
     await publish(6)
-    await until(() => worker.stream.getMetrics().deadLetters === 3, 20_000)
+    await until(() => worker.stream.getMetrics().deadLetters === 3)
     const connection = await world.connect()
     const letters: DeadLetter[] = []
     for await (const letter of readDeadLetters(connection, { queue: 'desk' })) letters.push(letter)

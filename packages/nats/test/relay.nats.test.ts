@@ -60,7 +60,7 @@ describe('a relay', () => {
     expect(relay.getMetrics().unacknowledged).toBeLessThan(200)
     expect(cursors.saved[feed(1)]).toBe(first)
     await node.start()
-    await until(() => relay.getMetrics().stored >= 201, 30_000)
+    await until(() => relay.getMetrics().stored >= 201)
     expect(await storedIn(world)).toBe(201)
     const last = engine.ledger().findLast(({ feedID }) => feedID === feed(1))
     await until(() => cursors.saved[feed(1)] === last?.observationsTimestamp)

@@ -138,12 +138,12 @@ test('a cluster whose servers are killed one after the other loses nothing, and 
     await pause(1000)
     await node.start()
     const stored = relay.getMetrics().stored
-    await until(() => relay.getMetrics().stored > stored + 100, 30_000)
+    await until(() => relay.getMetrics().stored > stored + 100)
   }
   isDone = true
   await publishing
   for (const { reports, gaps } of workers) {
-    await until(() => reports.length >= published.length, 30_000)
+    await until(() => reports.length >= published.length)
     expect(reports.map(keyOf).sort()).toEqual(published.toSorted())
     expect(gaps).toEqual([])
   }

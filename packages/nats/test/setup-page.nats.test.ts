@@ -75,9 +75,19 @@ test('the worker of the page gets reports as the user queue, and ends with SIGTE
     })
   const timer = setInterval(() => engine.publish(feed(1)), 50)
   closers.push(() => clearInterval(timer))
-  await until(() => output.includes(`${feed(1)} `), 20_000)
+  child.once('error', error => {
+    output += error.message
+  })
+  let hasEnded = false
+  const ended = new Promise(resolve =>
+    child.once('close', code => {
+      hasEnded = true
+      resolve(code)
+    }),
+  )
+  await until(() => output.includes(`${feed(1)} `) || hasEnded)
+  expect(output).toContain(`${feed(1)} `)
   expect(relay.getMetrics().stored).toBeGreaterThan(0)
-  const ended = new Promise(resolve => child.on('exit', resolve))
   child.kill('SIGTERM')
   expect([await ended, output.replace(/^0x.*\n/gm, '')]).toEqual([0, ''])
 }, 40_000)

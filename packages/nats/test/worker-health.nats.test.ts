@@ -32,8 +32,8 @@ test('a worker whose handler hangs says so of itself, and the others say that an
   const causes = ({ health }: typeof stuck): string[] => health.problems.map(({ cause }) => cause)
   const timer = setInterval(() => engine.publish(feed(1)), 100)
   try {
-    await until(() => causes(stuck).includes('queue-stuck'), 50_000)
-    await until(() => causes(well).includes('held-elsewhere'), 10_000)
+    await until(() => causes(stuck).includes('queue-stuck'))
+    await until(() => causes(well).includes('held-elsewhere'))
     await pause(4000)
     expect(causes(well)).toEqual(['held-elsewhere'])
     expect(well.health.isReady).toBe(true)
@@ -51,7 +51,7 @@ test('a worker whose handler hangs says so of itself, and the others say that an
     ])
     expect(well.metric('sluice.worker.lag')).toBeLessThan(5)
     release()
-    await until(() => causes(stuck).length + causes(well).length === 0, 10_000)
+    await until(() => causes(stuck).length + causes(well).length === 0)
   } finally {
     clearInterval(timer)
   }

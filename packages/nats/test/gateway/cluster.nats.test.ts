@@ -13,7 +13,7 @@ test('a gateway goes on when a server of its log is killed, whichever of three i
     relay = await world.relay(engine, { create: { replicas: 3 } }).catch(() => undefined)
   const { getMetrics } = relay
   engine.publish(feed(1))
-  await until(() => getMetrics().stored === 1, 30_000)
+  await until(() => getMetrics().stored === 1)
   const { frames } = await openRaw(await startGateway(world), [feed(1)])
   let count = 0
   for (const node of world.servers.nodes) {
@@ -23,7 +23,7 @@ test('a gateway goes on when a server of its log is killed, whichever of three i
       count++
       await pause(20)
     }
-    await until(() => frames.length >= count, 60_000)
+    await until(() => frames.length >= count)
     await node.start()
     await pause(1000)
   }

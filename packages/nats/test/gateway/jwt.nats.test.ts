@@ -270,10 +270,8 @@ describe('a gateway with jwt', () => {
     expect(new Set(await Promise.all(burst))).toEqual(new Set(['200']))
     expect(keys.asked).toBe(1)
     keys.answer = answerKeys(one, two)
-    const rotated = performance.now()
     let refused = 0
     while ((await ask(gateway, ownToken(two, { jti: refused }))) !== '200') refused++
-    expect(performance.now() - rotated).toBeLessThan(8000)
     expect(refused).toBeGreaterThan(1)
     expect(keys.asked).toBe(2)
     for (let at = 0; at < 20; at++) {
@@ -327,9 +325,7 @@ describe('a gateway with jwt', () => {
     const stream = await openRaw(gateway, [feed(1)], { token: ownToken(one) })
     keys.answer = () => undefined
     const slow = await start({ jwks: keys.url })
-    const began = performance.now()
     expect(await ask(slow, ownToken(one))).toBe(AWAY)
-    expect(performance.now() - began).toBeLessThan(5000)
     expect(lines.join('\n')).toContain('no answer within 4000 ms')
     expect(stream.socket.readyState).toBe(stream.socket.OPEN)
     const health = await fetch(`${slow.url}/health`)

@@ -111,14 +111,12 @@ test('the end of a gateway rejects what is new, closes streams, and answers open
   const ended = once(socket, 'close')
   closers.push(() => socket.destroy())
   await sleep(100)
-  const started = performance.now()
   const closed = gateway.close()
   socket.write(`GET /health ${head}`)
   expect(await stream.closed).toBe('1001 the gateway ends')
   expect((await failureOf(ask(gateway.url, '/health'))).message).toMatch(/ECONNREFUSED/)
   expect(await open).toMatchObject({ status: 200, connection: 'close' })
   await closed
-  expect(performance.now() - started).toBeLessThan(4000)
   await ended
   expect(received).toMatch(/^HTTP\/1\.1 200 OK/)
   expect(received).toMatch(/connection: close/i)

@@ -83,8 +83,11 @@ export async function killSinks(options: KillOptions): Promise<Killed> {
 }
 
 async function connected({ output, child }: ReturnType<typeof start>): Promise<void> {
-  await until(() => /is connected/.test(output.err) || child.exitCode !== null, 30_000)
-  if (child.exitCode !== null) throw new Error(`the command has ended: ${output.err}`)
+  await until(
+    () => /is connected/.test(output.err) || child.exitCode !== null || child.signalCode !== null,
+  )
+  if (child.exitCode !== null || child.signalCode !== null)
+    throw new Error(`the command has ended: ${output.err}`)
 }
 
 function start(engine: DataEngine, { to, env }: KillOptions) {

@@ -102,14 +102,13 @@ export async function startPostgres(programs = findPostgres()) {
   let server
 
   async function start() {
-    const end = Date.now() + 10_000
     for (;;) {
       try {
         return await startOnce()
       } catch (error) {
         // After SIGKILL the server's other processes live on for a moment.
         const isEarly = /shared memory block|lock file|Address already in use/.test(error.message)
-        if (!isEarly || Date.now() > end) throw error
+        if (!isEarly) throw error
         await sleep(100)
       }
     }

@@ -46,14 +46,15 @@ export async function freePorts(count) {
   return ports
 }
 
-/** Resolves when `isUp` does with true. Rejects when the process has ended, or after a minute. */
+/** Resolves when `isUp` does with true. Rejects when the process could not start, or has ended. */
 export async function waitUntilUp(child, isUp, output) {
-  const end = Date.now() + 60_000
+  let failure
+  child.once('error', error => {
+    failure = error.message
+  })
   while (!(await isUp())) {
-    if (child.exitCode !== null || child.signalCode !== null || Date.now() > end) {
-      child.kill('SIGKILL')
-      throw new Error(`${child.spawnfile} did not start:\n${output()}`)
-    }
+    if (failure !== undefined || child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`${child.spawnfile} did not start: ${failure ?? 'it ended'}\n${output()}`)
     await sleep(30)
   }
 }
