@@ -3,6 +3,8 @@ import type { Plugin } from '../../client/contract/plugin.js'
 import { ConformanceError, testPlugin } from '../../testing/index.js'
 
 const { setTimeout: realTimeout } = globalThis
+/** Few feeds, so that a test takes a second. In the full tier there are feeds of all versions. */
+const feedIDs = ['0x0003', '0x0007', '0x1003'].map(start => `${start}${'a5'.repeat(30)}`)
 const passing = (name: string) => (): Plugin => ({ name, report: next => next })
 
 test('a plugin without a fault passes, also after a test that a runner gave up', async () => {
@@ -10,12 +12,15 @@ test('a plugin without a fault passes, also after a test that a runner gave up',
   const playing = new Promise<void>(resolve => {
     isPlaying = resolve
   })
-  const first = testPlugin(() => {
-    if (setTimeout !== realTimeout) isPlaying()
-    return passing('slow')()
-  }).catch((error: Error) => error.message)
+  const first = testPlugin(
+    () => {
+      if (setTimeout !== realTimeout) isPlaying()
+      return passing('slow')()
+    },
+    { feedIDs },
+  ).catch((error: Error) => error.message)
   await playing
-  const { plugin, scenarios } = await testPlugin(passing('next'))
+  const { plugin, scenarios } = await testPlugin(passing('next'), { feedIDs })
   expect(plugin).toBe('next')
   expect(scenarios).toBeGreaterThan(30)
   expect(await first).toMatch(/^testPlugin of slow was ended by testPlugin of next/)
@@ -47,7 +52,7 @@ const faults: readonly (readonly [rule: string, what: string, make: () => Plugin
 ]
 
 test.each(faults)('%s: a plugin that %s', async (rule, _what, make) => {
-  const error = await testPlugin(make).catch((thrown: unknown) => thrown)
+  const error = await testPlugin(make, { feedIDs }).catch((thrown: unknown) => thrown)
   expect(error).toBeInstanceOf(ConformanceError)
   expect((error as ConformanceError).faults.map(fault => fault.rule)).toContain(rule)
 })
