@@ -23,5 +23,5 @@ for (const [index, fault] of plantedFaults.entries()) {
     if (!(error instanceof ConformanceError)) throw error ?? new Error('the kit found no fault')
     expect(error.message).toContain(`plugin ${name}`)
     expect(error.faults.map(each => each.rule)).toContain(fault.rule)
-  }, 60_000)
+  }, 180_000)
 }

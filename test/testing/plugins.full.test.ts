@@ -56,5 +56,5 @@ for (const [name, make, options] of plugins) {
   test(`${name} keeps the rules of a plugin`, async () => {
     const result = await testPlugin(make, options)
     expect(result.scenarios).toBeGreaterThan(30)
-  }, 60_000)
+  }, 180_000)
 }

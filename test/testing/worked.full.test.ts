@@ -38,7 +38,7 @@ for (const [index, { code, at }] of worked.entries()) {
     const run = await load(`worked-${index}`, code)
     const { scenarios } = await run()
     expect(scenarios).toBeGreaterThan(30)
-  }, 60_000)
+  }, 180_000)
 }
 
 describe('of the plugin that holds reports and drops others, the kit finds', () => {
@@ -57,6 +57,6 @@ describe('of the plugin that holds reports and drops others, the kit finds', () 
       expect(error).toBeInstanceOf(ConformanceError)
       expect((error as ConformanceError).faults.map(fault => fault.rule)).toContain(rule)
     },
-    60_000,
+    180_000,
   )
 })
