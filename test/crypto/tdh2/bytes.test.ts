@@ -271,7 +271,7 @@ describe('no byte of what is signed can change', () => {
         const json = withInner(inner.slice(0, at) + flipped + inner.slice(at + 1))
         expect(() => parseCiphertext(publicKey, json)).toThrow(TDH2Error)
       }),
-      { numRuns: inForm(100, 1000) },
+      { numRuns: inForm(10, 1000) },
     )
   })
 
@@ -285,7 +285,7 @@ describe('no byte of what is signed can change', () => {
           TDH2Error,
         )
       }),
-      { numRuns: inForm(100, 1000) },
+      { numRuns: inForm(10, 1000) },
     )
   })
 

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { ConfidentialHTTPClient, createKeys, type Runtime } from '../../index.js'
+import { type BootKey, type Moment, whyCarriedOut } from '../../remote/boot-keys.js'
 import { versionMismatch } from '../../remote/protocol.js'
 import { fetchBootKey, open, postTo, seal } from '../support/raw-caller.js'
 import { type Relay, startRelay } from '../support/relay.js'
@@ -48,14 +49,6 @@ describe('what was recorded', () => {
     recorded.set(await fetchKey())
     expect(await postTo(world.enclaveURL, recorded)).toMatchObject({ status: 400 })
     expect(hitsOf('/recorded')).toHaveLength(1)
-  })
-
-  test('is not carried out by another enclave with the same key', async () => {
-    const other = await world.startAnother()
-    const recorded = seal(world, { bootKey: await fetchKey(), path: '/both' })
-    const answers = [await postTo(world.enclaveURL, recorded), await postTo(other, recorded)]
-    expect(answers.map(({ status }) => status)).toEqual([200, 410])
-    expect(hitsOf('/both')).toHaveLength(1)
   })
 
   test('as the answer with a boot key opens for nobody who asks later', async () => {
@@ -108,35 +101,6 @@ describe('a caller', () => {
     expect(relay.taken).toHaveLength(3)
   })
 
-  test('sends nothing again where the enclave was started anew while it was asked', async () => {
-    const relay = await relayTo(async ({ path, forward }) => {
-      const answer = await forward()
-      if (path !== '/v2/requests') return answer
-      await world.restart()
-      return { status: 410, body: Buffer.from('x') }
-    })
-    const failure = await failureOf(send(runtimeTo(relay), '/amid'))
-    expect(failure).toMatchObject({ mayHaveBeenSent: true })
-    expect(failure.message).toMatch(
-      /was started anew while it was asked; the request may have been/,
-    )
-    expect(hitsOf('/amid')).toHaveLength(1)
-  })
-
-  test('sends nothing again where another enclave with the same key answers in its place', async () => {
-    const other = await world.startAnother()
-    const relay = await relayTo(async ({ path, forward }) => {
-      const isFirst = relay.taken.length === 1
-      if (path === '/v2/boot-key') return forward(isFirst ? undefined : other)
-      await forward()
-      return { status: 410, body: Buffer.from('x') }
-    })
-    const failure = await failureOf(send(runtimeTo(relay), '/several'))
-    expect(failure).toMatchObject({ mayHaveBeenSent: true })
-    expect(failure.message).toMatch(/is one of several with the same key/)
-    expect(hitsOf('/several')).toHaveLength(1)
-  })
-
   test('of this version says of an enclave of the one before that it is one', async () => {
     const relay = await relayTo(async () => ({ status: 404, body: Buffer.from('x') }))
     expect(await failureOf(send(runtimeTo(relay), '/'))).toMatchObject({
@@ -145,6 +109,33 @@ describe('a caller', () => {
       ),
       mayHaveBeenSent: false,
     })
+  })
+})
+
+describe('a request that a restarted enclave rejects was carried out, unless', () => {
+  const at = (time: number): Moment => ({ steady: time, wall: time })
+  const bootKey = (byte: number, upFor: number, answered: number, alive = 0): BootKey => ({
+    publicKey: Uint8Array.of(byte),
+    ...{ upFor, answeredAt: at(answered), aliveAt: at(alive) },
+  })
+  const before = bootKey(1, 5000, 1000, 1000)
+
+  test('the one that answers was up when it was sent, and not when the other answered', () => {
+    expect(whyCarriedOut(before, bootKey(2, 2000, 9000), at(8000))).toBeUndefined()
+  })
+
+  test.each([
+    ['it has the same boot key', bootKey(1, 2000, 9000), 8000, /sealed to its own$/],
+    ['it started while it was asked', bootKey(2, 900, 9000), 8000, /started anew while it was/],
+    ['it started with the sending, as far as clocks say', bootKey(2, 1000, 9000), 8000, /anew/],
+    ['it was up while the other answered', bootKey(2, 8500, 9000), 8000, /one of several with/],
+  ])('where %s', (_how, next, sentAt, why) => {
+    expect(whyCarriedOut(before, next, at(sentAt))).toMatch(why)
+  })
+
+  test('where a clock was set, or the machine slept, the longer time counts', () => {
+    const next = { ...bootKey(2, 2000, 9000), answeredAt: { steady: 9000, wall: 99_000 } }
+    expect(whyCarriedOut(before, next, at(8000))).toMatch(/anew/)
   })
 })
 

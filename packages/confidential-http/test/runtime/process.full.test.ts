@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { until } from '@sluice/test-support/waiting.js'
 import { callerText, runProgram } from '../support/program.js'
 import { inputOf } from '../support/sending.js'
 import { startWorld, type World } from '../support/world.js'
@@ -19,7 +20,7 @@ describe.each(both)('with a %s runtime', kind => {
   test.each(['cjs', 'esm'] as const)(
     'the same program runs on the built package, as %s, and ends by itself, its runtime not closed',
     async format => {
-      const { code, out, lingered } = await runProgram(
+      const { code, out } = await runProgram(
         `async function main() {
            const runtime = createRuntime()
            console.log(sluice.text(client.sendRequest(runtime, input).result()))
@@ -33,7 +34,6 @@ describe.each(both)('with a %s runtime', kind => {
       )
       expect(out).toBe('an answer of the external server\nan answer of the external server\n')
       expect(code).toBe(0)
-      expect(lingered).toBeLessThan(1500)
     },
   )
 
@@ -62,23 +62,25 @@ describe.each(both)('with a %s runtime', kind => {
       '/',
     ],
   ])('a process ends by itself after %s', async (_name, body, path) => {
-    const begin = performance.now()
+    // Waiting for the answer would take it as long as the request's timeout, which is longer than that of the test.
     const { code, out } = await runProgram(
       `process.on('exit', () => console.log('end')); ${body}`,
-      given(kind, path, '9s'),
+      given(kind, path, '90s'),
     )
     expect(out).toMatch(/^((AbortError|CLOSED)\n)*end\n$/)
     expect(code).toBe(0)
-    // Waiting for the answer would take it as long as the request's timeout.
-    expect(performance.now() - begin).toBeLessThan(8000)
   })
 
   test('a process stays alive while something is awaited', async () => {
-    const { code, out } = await runProgram(
+    world.hits.length = 0
+    const running = runProgram(
       `client.sendRequestAsync(createRuntime(), input).then(({ statusCode }) => console.log(statusCode))`,
-      given(kind, '/hang', '3s'),
+      given(kind, '/hold'),
     )
-    expect(out).toBe('504\n')
+    await Promise.race([running, until(() => world.hits.length > 0)])
+    world.release()
+    const { code, out } = await running
+    expect(out).toBe('200\n')
     expect(code).toBe(0)
   })
 })

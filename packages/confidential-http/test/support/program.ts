@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { built } from '@sluice/test-support/files.js'
 import { faultyStack, type World } from './world.js'
 
@@ -16,12 +16,16 @@ export function callerText(world: World, kind: CallerText['kind']): CallerText {
     : { kind, options: { url, enclavePublicKey, callerSecretKey } }
 }
 
-/** A program's output, its exit code, and the time from its last output to its end. */
+/** A program's output, and its exit code. */
 export interface Ran {
   readonly code: number | null
   readonly out: string
-  readonly lingered: number
 }
+
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
 
 /**
  * Runs a program on the built package, in a process of its own: it has `client`, `createRuntime(more)` and `given`, and
@@ -46,21 +50,20 @@ export function runProgram(
     ${body}
   `
   const type = format === 'cjs' ? [] : ['--input-type=module']
-  return new Promise(resolve => {
+  return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...args, ...type, '-e', program], {
       env: { PATH: process.env.PATH, GIVEN: JSON.stringify(given), ...env },
     })
     let out = ''
-    let lastWord = 0
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', chunk => {
         out += chunk
-        lastWord = performance.now()
       })
-    const guard = setTimeout(() => child.kill('SIGKILL'), 50_000)
+    running.add(child)
+    child.on('error', reject)
     child.on('close', code => {
-      clearTimeout(guard)
-      resolve({ code, out, lingered: performance.now() - lastWord })
+      running.delete(child)
+      resolve({ code, out })
     })
   })
 }

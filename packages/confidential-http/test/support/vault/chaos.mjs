@@ -122,7 +122,7 @@ const base = `http://127.0.0.1:${upstream.address().port}`
 const vault = await openVault(join(work, 'vault'), { callerSecretKey: caller.secretKey })
 const network = { loopback: true, http: true, ports: [upstream.address().port] }
 const enclave = createEnclave({
-  plugins: confidentialPreset({ vault, network, limits: { maxTimeout: 10_000 } }),
+  plugins: confidentialPreset({ vault, network, limits: { maxTimeout: 60_000 } }),
 })
 const named = new Map()
 enclave.listen({
@@ -208,7 +208,7 @@ async function ask(id) {
     url: `${base}/${id}`,
     method: 'POST',
     bodyString: '{{.apiKey}}',
-    timeout: '10s',
+    timeout: '60s',
   }
   const began = performance.now()
   outstanding++
