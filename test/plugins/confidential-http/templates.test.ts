@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { templates } from '../../../plugins/confidential-http/templates/index.js'
 import { renderTemplate } from '../../../plugins/confidential-http/templates/template.js'
+import { inForm } from '../../support/long.js'
 import { callOf, carry } from '../../support/plugins/confidential-http.js'
 import { processorTime } from '../../support/processor-time.js'
 import { failureOf } from '../../support/waiting.js'
@@ -109,7 +110,7 @@ describe('a template', () => {
           expect((error as EnclaveError).message.length).toBeLessThan(500)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: inForm(200, 2000) },
     )
   })
 

@@ -47,7 +47,8 @@ allTest(
 
 allTest.each(Object.entries(FOUND))('it no longer happens that %s', async (_defect, seeds) => {
   ground.out = RESHARING_WITHOUT
-  for (const seed of seeds) expect((await play(seed)).broken).toEqual([])
+  for (const seed of seeds.slice(0, inForm(1, seeds.length)))
+    expect((await play(seed)).broken).toEqual([])
 })
 
 // guards.full.test.ts has the others.

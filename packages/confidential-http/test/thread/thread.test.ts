@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { failureOf, until } from '@sluice/test-support/waiting.js'
+import { failureOf } from '@sluice/test-support/waiting.js'
 import { RenewedThread } from '../../thread/renewed-thread.js'
 import type { Question } from '../../thread/thread-messages.js'
 import { failing } from '../support/sending.js'
@@ -22,9 +22,8 @@ afterEach(async () => {
   errors.length = 0
 })
 
-/** Starts a thread behind a closed gate, on a clock that the test moves. */
-function start(requests = 1000, quietMs = 1_000_000) {
-  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+/** Starts a thread behind a closed gate. */
+function startThread(requests = 1000, quietMs = 1_000_000) {
   const gate = new Int32Array(new SharedArrayBuffer(16))
   const log = { error: (message: string) => void errors.push(message) }
   const thread = new RenewedThread(
@@ -35,6 +34,18 @@ function start(requests = 1000, quietMs = 1_000_000) {
   const ask = (url: string, timeout: number): Promise<unknown> =>
     thread.send(question(url), timeout).resultAsync()
   return { thread, gate, ask }
+}
+
+/** The same, on a clock that the test moves. */
+function start(...rule: Parameters<typeof startThread>) {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+  return startThread(...rule)
+}
+
+/** Waits until the thread of this gate has ended, and says with which code. The clock stands meanwhile. */
+async function exitCode(gate: Int32Array): Promise<number> {
+  while (Atomics.load(gate, 1) === 0) await new Promise(setImmediate)
+  return Atomics.load(gate, 1) - 1
 }
 
 function open(gate: Int32Array): void {
@@ -64,8 +75,7 @@ test('a thread that starts slowly is kept, however many requests give up meanwhi
 })
 
 test('a caller that blocks is told the same, and the thread is kept', async () => {
-  const { thread, gate } = start()
-  jest.useRealTimers()
+  const { thread, gate } = startThread()
   const { error } = failing(() => thread.send(question('/'), 20).result())
   expect(error.message).toContain('was still starting after 20 ms')
   open(gate)
@@ -140,12 +150,11 @@ test.each(['nobody asks for', 'the caller no longer wants'])(
     const options = { awaitsOutcome: true, signal: caller.signal }
     const forgotten = thread.send(question('/never'), 5000, options)
     if (whose !== 'nobody asks for') caller.abort()
-    await until(() => thread.started === 2)
+    while (thread.started < 2) await new Promise(setImmediate)
     await ask('/', 1000)
     await jest.advanceTimersByTimeAsync(5000)
     // The gate says how the thread with that question has ended.
-    jest.useRealTimers()
-    await until(() => Atomics.load(gate, 1) > 0)
+    await exitCode(gate)
     expect(failing(forgotten.result).error.message).toContain('did not answer within 5000 ms')
   },
 )
@@ -159,10 +168,8 @@ test('a thread that is closed while it starts is left to end by itself, and not 
   await ended
   await jest.advanceTimersByTimeAsync(MAX_START - 1000)
   expect(Atomics.load(gate, 1)).toBe(0)
-  jest.useRealTimers()
   open(gate)
-  await until(() => Atomics.load(gate, 1) > 0)
-  expect(Atomics.load(gate, 1)).toBe(1)
+  expect(await exitCode(gate)).toBe(0)
 })
 
 test('an answer that came in time is there for those who ask late', async () => {
@@ -195,8 +202,7 @@ test('a thread that ended while nobody looked is replaced', async () => {
 })
 
 test('a caller that blocks the event loop gets new threads as well', () => {
-  const { thread, gate } = start(2)
-  jest.useRealTimers()
+  const { thread, gate } = startThread(2)
   const ask = (): unknown =>
     (thread.send(question('/'), 60_000).result() as { threadId: number }).threadId
   open(gate)
@@ -222,9 +228,7 @@ describe('after a quiet while', () => {
     expect(thread.started).toBe(1)
     await jest.advanceTimersByTimeAsync(1)
     expect(thread.started).toBe(2)
-    jest.useRealTimers()
-    await until(() => Atomics.load(gate, 1) > 0)
-    jest.useFakeTimers()
+    await exitCode(gate)
     await jest.advanceTimersByTimeAsync(3 * QUIET)
     expect(thread.started).toBe(2)
     expect(thread.send(question('/'), 1000).result()).toMatchObject({ statusCode: 200 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/long.js'
 import fc from 'fast-check'
 import { checkUse, withUse } from 'sluice/internal'
 import {
@@ -251,7 +252,7 @@ describe('the paths of a policy', () => {
           text = new URL(`https://api.example.com${decodeURIComponent(text)}`).pathname
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: inForm(200, 2000) },
     )
   })
 })
