@@ -97,7 +97,7 @@ export function secrets(options: SecretsOptions): EnclavePlugin {
 
 /**
  * Gets one secret from the vault for a workflow that asks for the secret's value. From then on, the
- * workflow must protect the value.
+ * workflow must protect the value. Rejects with the signal's reason if the signal aborts first.
  */
 export async function readSecret(
   vault: SecretVault,
