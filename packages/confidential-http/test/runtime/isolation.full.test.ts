@@ -14,8 +14,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { whenEnded } from '@sluice/test-support/processes.js'
 import { until } from '@sluice/test-support/waiting.js'
+import { callerText } from '../support/program.js'
 import { inputOf } from '../support/sending.js'
-import { faultyStack, startWorld, type World } from '../support/world.js'
+import { startWorld, type World } from '../support/world.js'
 
 /** What is searched for: 36 digits, which no escaping changes. */
 const core = randomBytes(18).toString('hex')
@@ -87,7 +88,6 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
 
   beforeAll(async () => {
     world.hits.length = 0
-    const { enclaveURL, enclavePublicKey, callerSecretKey } = world
     caller = fork(join(__dirname, '../support/isolated-caller.cjs'), {
       silent: true,
       execArgv: [],
@@ -98,8 +98,8 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
           folder,
           marker,
           input: inputOf(world, '/'),
-          local: { vault: world.vault, stack: faultyStack },
-          remote: { url: enclaveURL, enclavePublicKey, callerSecretKey },
+          local: callerText(world, 'local').options,
+          remote: callerText(world, 'remote').options,
         }),
       },
     })
@@ -109,11 +109,14 @@ describe.each(['local', 'remote'])('with a %s runtime', kind => {
       })
     const said = new Set<unknown>()
     caller.on('message', message => said.add(message))
-    await until(() => world.hits.some(({ path }) => path === '/hold'), 15_000)
+    caller.on('exit', code => {
+      if (code !== 0) printed += `the caller ended with ${code}`
+    })
+    await until(() => world.hits.some(({ path }) => path === '/hold') || printed !== '')
     caller.send('held')
-    await until(() => said.has('release') || printed !== '', 15_000)
+    await until(() => said.has('release') || printed !== '')
     world.release()
-    await until(() => said.has('ready') || printed !== '', 30_000)
+    await until(() => said.has('ready') || printed !== '')
   }, 60_000)
   afterAll(async () => {
     if (caller.connected) caller.send('go')
