@@ -52,6 +52,7 @@ const parts = {
   nats: script('test:nats'),
   sinks: script('test:sinks'),
   operations: script('operations'),
+  faults: script('faults'),
   browser: script('browser'),
   package: script('test:package'),
   hosts: script('hosts'),
