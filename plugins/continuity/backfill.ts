@@ -206,6 +206,9 @@ export class Backfill {
     })
     if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
     if (range.isAbove) this.#resetHalfOpen(feed, wanted)
+    // After a page that is not full, the service had nothing later. Asking for what it has got since
+    // would not end while requests take longer than the next report: the connections deliver it.
+    if (isLast) return Number.POSITIVE_INFINITY
     // A full page covers the time up to the last of its reports that was accepted: a later report
     // on the page may have a wrong time.
     return reports.length < PAGE ? to : (times.findLast(time => seen.has(time)) ?? to)

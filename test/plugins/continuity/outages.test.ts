@@ -67,9 +67,28 @@ describe('after an outage', () => {
     expect(backfilled()).toEqual([101, 101, 102])
     expect(requests.filter(({ feedID }) => feedID === feedB)).toHaveLength(1)
     const ofA = requests.filter(({ feedID }) => feedID === feedA)
-    expect(ofA.map(({ from }) => from)).toEqual([101, 103])
+    expect(ofA.map(({ from }) => from)).toEqual([101])
     expect(gaps).toEqual([])
     expect(limits.get(feedA)).toBeUndefined()
+    end()
+  })
+
+  test('is asked for once, though the service has a newer report with each answer', async () => {
+    const { publish, connect, requests, service, sink, stored, times, end } = stream()
+    publish([100])
+    connect(true)
+    // The connection is slower than the requests: what it brings has been fetched before.
+    const { page } = service
+    service.page = (from, limit, feedID) => {
+      publish([101 + requests.length], { live: false })
+      return page(from, limit, feedID)
+    }
+    publish([101], { live: false })
+    await wait(5000)
+    expect(requests.filter(({ feedID }) => feedID === feedA)).toHaveLength(1)
+    for (const each of stored) sink(each)
+    await wait(60_000)
+    expect(times()).toEqual(range(100, times().at(-1) ?? 0))
     end()
   })
 
