@@ -72,6 +72,12 @@ interface Member {
   readonly settle: (isFound: boolean) => void
 }
 
+/** Pages that were read one after the other, and the interval that they cover. */
+interface Reading extends Interval {
+  /** How many of them ended with the newest report that the service had. */
+  ends: number
+}
+
 /** Fetches the missing reports of a stream, and injects them. */
 export class Backfill {
   readonly #scope: StreamScope
@@ -135,12 +141,12 @@ export class Backfill {
       // are read.
       if ((isFound && !feed.ranges.includes(first)) || feed.isOver) return
     }
-    const pages: Interval[] = []
+    const pages: Reading[] = []
     try {
       for (const range of due) {
         const last = pages.at(-1)
         const isNew = last === undefined || range.from > last.to + 1
-        const page = isNew ? { from: range.from, to: range.from - 1 } : last
+        const page = isNew ? { from: range.from, to: range.from - 1, ends: 0 } : last
         if (isNew) pages.push(page)
         while (page.to < range.to && feed.ranges.includes(range)) {
           page.to = await this.#readPage(feed, range, page)
@@ -169,11 +175,8 @@ export class Backfill {
    * Reads the next page of a range, and delivers its reports. Returns the end of the interval that
    * the pages read so far cover.
    */
-  async #readPage(
-    feed: FeedHistory,
-    range: Range,
-    { from, to: before }: Interval,
-  ): Promise<number> {
+  async #readPage(feed: FeedHistory, range: Range, page: Reading): Promise<number> {
+    const { from, to: before } = page
     const { seen } = feed
     const reports = await this.#fetchPage(feed, before + 1)
     if (feed.isOver) return before
@@ -206,9 +209,12 @@ export class Backfill {
     })
     if (reports.isPartial) throw new APIError('the page is partial', { statusCode: 206 })
     if (range.isAbove) this.#resetHalfOpen(feed, wanted)
-    // After a page that is not full, the service had nothing later. Asking for what it has got since
-    // would not end while requests take longer than the next report: the connections deliver it.
-    if (isLast) return Number.POSITIVE_INFINITY
+    // While each answer has a newer report, asking at once would not end. The connections deliver
+    // what follows, or the next request does.
+    if (last !== undefined && ++page.ends > 1) {
+      feed.askAbove(0)
+      return Number.POSITIVE_INFINITY
+    }
     // A full page covers the time up to the last of its reports that was accepted: a later report
     // on the page may have a wrong time.
     return reports.length < PAGE ? to : (times.findLast(time => seen.has(time)) ?? to)
