@@ -78,7 +78,7 @@ describe('sluice serve', () => {
     const feeds = await run(['feeds'], env)
     expect(feeds.out.trim().split('\n')).toHaveLength(19)
     const streaming = start(['stream', feeds.out.split('\n')[0] as string, '--json'], { env })
-    await streaming.shows(/(.*\n){3}/)
+    await streaming.shows(/^(.*\n){3}/)
     streaming.stop('SIGTERM')
     expect((await streaming.ended).code).toBe(0)
     const [line] = streaming.output.out.split('\n')

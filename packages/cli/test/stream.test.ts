@@ -185,7 +185,7 @@ describe('sluice stream', () => {
       [9, 7],
     ] as const)
       publish(eth, time, from)
-    await until(() => /gap from/.test(running.output.err), 30_000)
+    await until(() => /gap from/.test(running.output.err))
     expect((await stop(running)).err).toMatch(
       /ETH\/USD: gap from 2023-11-14 22:13:24Z to 22:13:26Z \(3 s\): the service has no reports there/,
     )

@@ -53,9 +53,7 @@ test('a killed origin is back when a new connection to it is open and brings rep
 test('an origin that does not come back is waited for so long, and it is said', async () => {
   engine.origins[0]?.refuse(503)
   const { outage, said } = outageOf({ withinMs: 300 })
-  const start = performance.now()
   await killOrigin(outage)
-  expect(performance.now() - start).toBeLessThan(5_000)
   expect(said.at(-1)).toMatch(/origin 001 is not back after 0.3 seconds/)
 })
 
