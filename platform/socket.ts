@@ -45,9 +45,10 @@ export interface SocketEvents {
   refused(status: number, headers: Headers, body: Uint8Array): void
   /**
    * The connection has ended. `closeCode` is its close code, or 1006 if there was none. `error`
-   * says what failed, if anything failed.
+   * says what failed, if anything failed. `reason` is the text that the other side has sent with the
+   * close code.
    */
-  ended(closeCode: number, error: Error | undefined): void
+  ended(closeCode: number, error: Error | undefined, reason?: string): void
 }
 
 /** A connection. Every method may be called at any time, any number of times. */
@@ -87,6 +88,15 @@ export type Connect = (upgrade: Upgrade, events: SocketEvents) => Promise<Socket
  */
 const { bun, deno } = globalThis.process.versions
 const canBeFast = bun === undefined && deno === undefined
+
+/**
+ * Milliseconds after a close frame, or after a frame that breaks the protocol, in which the other
+ * side may close the socket. Nothing can arrive any more, so a socket that stays open is destroyed.
+ */
+export const CLOSE_HANDSHAKE_MS = 1000
+
+/** The code of a connection that ended without a close frame. */
+const ABNORMAL = 1006
 
 /** Opens the Node socket for a WebSocket. */
 export type OpenSocket = (signal: AbortSignal) => Promise<unknown>
@@ -140,6 +150,8 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
     perMessageDeflate: compression,
     maxPayload: maxMessageBytes,
     followRedirects: false,
+    // The types of ws lack this option.
+    ...({ closeTimeout: CLOSE_HANDSHAKE_MS } as object),
     // The client's intake checks each byte of a message, so ws need not.
     skipUTF8Validation: true,
     createConnection: connectionsOf({
@@ -153,6 +165,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   let failure: Error | undefined
   let isPaused = false
   let isResting = false
+  let isTerminated = false
 
   function flow(): void {
     const isStopped = isPaused || isResting
@@ -167,8 +180,10 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
   }
 
   let answer: Headers | undefined
+  let carrier: Pick<IncomingMessage['socket'], 'readableEnded'> | undefined
   socket.on('upgrade', response => {
     answer = headersOf(response)
+    carrier = response.socket
   })
   socket.on('open', () => {
     events.opened(answer)
@@ -188,9 +203,11 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
       socket.terminate()
     })
   })
-  socket.on('close', code => {
+  socket.on('close', (code, reason) => {
     life.end()
-    events.ended(code, failure)
+    if (code !== ABNORMAL && !isTerminated && carrier?.readableEnded === false)
+      failure ??= new Error(`the connection was left open for ${CLOSE_HANDSHAKE_MS} ms after that`)
+    events.ended(code, failure, reason.toString())
   })
 
   return {
@@ -215,7 +232,10 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(
       setImmediate(endRest)
     },
     close: () => socket.close(1000),
-    terminate: () => socket.terminate(),
+    terminate() {
+      isTerminated = true
+      socket.terminate()
+    },
   }
 }
 

@@ -14,10 +14,10 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade
   const socket = createWebSocket(upgrade)
   let isEnded = false
 
-  function end(closeCode: number, error?: Error): void {
+  function end(closeCode: number, error?: Error, reason?: string): void {
     if (isEnded) return
     isEnded = true
-    events.ended(closeCode, error)
+    events.ended(closeCode, error, reason)
   }
 
   socket.binaryType = 'arraybuffer'
@@ -34,7 +34,7 @@ export const openWebSocket: OpenWebSocket = async function openWebSocket(upgrade
     socket.close()
     end(TOO_LONG, new Error(`a message has more than ${upgrade.maxMessageBytes} bytes`))
   }
-  socket.onclose = ({ code }) => end(code)
+  socket.onclose = ({ code, reason }) => end(code, undefined, reason)
 
   return {
     close: () => socket.close(1000),

@@ -78,10 +78,14 @@ function isAllowed(skew: number): boolean {
   return skew < ALLOWED_SKEW + 1000 && skew > -ALLOWED_SKEW
 }
 
-/** Quotes the service's text as one short printable line, unless it repeats a secret header. */
+/** Quotes the message in the body of an answer. */
 function quoteService(call: Call, body: Uint8Array): string[] {
   if (body.length === 0 || body.length > 65_536) return []
-  const text = messageOf(new TextDecoder().decode(body))
+  return quoteText(call, messageOf(new TextDecoder().decode(body)))
+}
+
+/** Quotes the service's text as one short printable line, unless it repeats a secret header. */
+export function quoteText(call: Call, text: string | undefined): string[] {
   if (text === undefined || text === '') return []
   if (repeatsHeader(text, call.headers))
     return ['What the service says repeats what was sent, so it is left out.']

@@ -13,7 +13,7 @@ import type { StreamScope } from '../../contract/scope.js'
 import type { ConnectionChange, ConnectionFacts } from '../../contract/status.js'
 import { adviseOn } from '../../network-reason.js'
 import type { Present } from '../../present.js'
-import { errorFromAnswer } from '../../request/http-error.js'
+import { errorFromAnswer, quoteText } from '../../request/http-error.js'
 import type { Connect, Socket } from '../../transport/socket.js'
 import { type Intake, Rejections, type Source } from '../intake.js'
 import type { Origins } from '../origins.js'
@@ -215,7 +215,7 @@ export class Connection implements Source, Watched, Pausable {
           this.#readDate(answer)
           this.#failure ??= errorFromAnswer(call, { status, headers: answer, body }, now)
         },
-        ended: (closeCode, error) => this.#end(closeCode, error),
+        ended: (closeCode, error, reason) => this.#end(closeCode, error, reason),
       },
     ).then(
       socket => {
@@ -314,7 +314,7 @@ export class Connection implements Source, Watched, Pausable {
     socket.close()
   }
 
-  #end(closeCode: number | undefined, error: Error | undefined): void {
+  #end(closeCode: number | undefined, error: Error | undefined, reason?: string): void {
     if (this.#isOver) return
     clearTimeout(this.#deadline)
     clearInterval(this.#handshake)
@@ -327,7 +327,10 @@ export class Connection implements Source, Watched, Pausable {
       this.#opened.reject(this.#failure ?? this.#connectError(error))
     else {
       const lasted = performance.now() - this.#openedAt
-      this.#ended.resolve({ lasted, error: this.#failure ?? lostError(facts, closeCode, error) })
+      const lost = lostError(this.#call, facts, closeCode, error, reason)
+      if (this.#failure === undefined && breaksProtocol(closeCode, error))
+        this.#call.scope.events.emit('error', lost)
+      this.#ended.resolve({ lasted, error: this.#failure ?? lost })
     }
   }
 
@@ -352,17 +355,29 @@ export class Connection implements Source, Watched, Pausable {
   }
 }
 
+/** The code of a connection that ended without a close frame, as when the network fails. */
+const ABNORMAL = 1006
+
+/**
+ * True if the peer sent a frame that breaks the protocol, or left the connection open after its
+ * close frame. Other losses are told by `reconnecting`.
+ */
+function breaksProtocol(closeCode: number | undefined, cause: Error | undefined): boolean {
+  if (cause === undefined || closeCode === undefined) return false
+  return closeCode !== ABNORMAL || /^WS_ERR_/.test(String((cause as { code?: unknown }).code))
+}
+
 function lostError(
+  call: StreamCall,
   { host }: ConnectionFacts,
   closeCode: number | undefined,
   cause: Error | undefined,
+  reason: string | undefined,
 ): WebSocketError {
   const why = cause === undefined ? '' : `: ${adviseOn(cause)}`
-  return new WebSocketError(
-    `connection to ${host} was closed with code ${closeCode ?? 'none'}${why}`,
-    {
-      ...(closeCode === undefined ? {} : { closeCode }),
-      ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
-    },
-  )
+  const lost = `connection to ${host} was closed with code ${closeCode ?? 'none'}${why}`
+  return new WebSocketError([lost, ...quoteText(call, reason)].join('\n  '), {
+    ...(closeCode === undefined ? {} : { closeCode }),
+    ...(cause === undefined ? {} : { cause: foreignCause(cause) }),
+  })
 }
