@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import {
@@ -10,8 +11,9 @@ import {
   type VerifyOptions,
 } from '../../../index.js'
 import { prometheus } from '../../../plugins/prometheus.js'
+import type { VerifyWorker } from '../../../plugins/verify/options.js'
 import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
-import { inForm } from '../../support/long.js'
+import { built } from '../../support/files.js'
 import {
   feedID,
   makeNetwork,
@@ -19,7 +21,7 @@ import {
   type Service,
   startService,
 } from '../../support/service/service.js'
-import { pause, until } from '../../support/waiting.js'
+import { until } from '../../support/waiting.js'
 
 /** As many signers as the networks of the service have: a report has six signatures. */
 const network = makeNetwork({ size: 16, f: 5 })
@@ -65,70 +67,75 @@ async function open(service: Service, verify: VerifyOptions) {
 const verificationOf = (stream: Stream) =>
   stream.getMetrics().verification as NonNullable<ReturnType<Stream['getMetrics']>['verification']>
 
+/** A thread of Node that gets its library at once, and its work once the test lets it. */
+function heldThread(): { worker: () => VerifyWorker; release: () => void } {
+  let release = (): void => undefined
+  const released = new Promise<void>(resolve => {
+    release = resolve
+  })
+  function worker(): VerifyWorker {
+    const thread = new Worker(built('cjs/plugins/verify/thread.js'))
+    let count = 0
+    const post = (message: unknown): void => thread.postMessage(message)
+    return Object.assign(Object.create(null) as object, {
+      postMessage: (message: unknown) =>
+        void (count++ === 0 ? post(message) : released.then(() => post(message))),
+      terminate: () => thread.terminate(),
+      on: thread.on.bind(thread),
+      ref: () => thread.ref(),
+      unref: () => thread.unref(),
+    })
+  }
+  return { worker, release: () => release() }
+}
+
 describe('a stream that can not verify as fast as reports come', () => {
-  const places: [string, number][] = [
-    ['a thread', 1],
-    ['the event loop', 0],
-  ]
-  test.each(places.slice(0, inForm(1, 2)))(
-    'says so, and how fast it is: noble in %s',
-    async (_, workers) => {
-      const service = await start(20)
-      const { stream, statuses, lines } = await open(service, {
-        signers: setOf(network),
-        curveLibrary: 'noble',
-        workers,
-      })
-      const unknown = { curveLibrary: undefined, threads: undefined, f: undefined }
-      expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0, ...unknown })
-      const past = Math.floor(Date.now() / 1000) - 200
-      // 500 reports a second, of which 110 can be verified by a machine that does nothing else.
-      for (let time = 0; time < 20; time++) {
-        for (const feed of service.feeds) service.publish(feed, { observed: past + time })
-        await pause(40)
-      }
-      await until(() => statuses.length > 0, 30_000)
-      const behind = verificationOf(stream)
-      expect(behind).toMatchObject({ curveLibrary: 'noble', threads: workers, f: 5 })
-      expect(behind.waiting).toBeGreaterThan(20)
-      expect(behind.oldestMs).toBeGreaterThan(1000)
-      expect(behind.reportsPerSecond).toBeGreaterThan(5)
-      expect(behind.reportsPerSecond).toBeLessThan(500)
-      expect(stream.getMetrics().queued).toBe(0)
-      await until(() => stream.getMetrics().accepted === 400, 60_000)
-      await until(() => statuses.length > 1)
-      expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0 })
-      expect(statuses).toMatchObject([
-        { type: 'behind', cause: 'recovery' },
-        { type: 'caught-up', cause: 'recovery' },
-      ])
-      const [first] = statuses as [Extract<Status, { type: 'behind' | 'caught-up' }>]
-      expect(first.oldestMs).toBeGreaterThan(2000)
-      expect(first.waiting).toBeGreaterThan(20)
-      const place = workers === 0 ? 'the event loop' : '1 thread'
-      expect(lines.filter(line => /^noble in/.test(line))).toEqual([
-        expect.stringMatching(
-          new RegExp(`^noble in ${place} verifies about \\d+ reports a second, of f 5$`),
-        ),
-      ])
-      expect(
-        lines.filter(line => /reports wait to be verified, the oldest/.test(line)),
-      ).toHaveLength(1)
-      expect(lines).toContain('reports are verified in time again')
-    },
-    90_000,
-  )
+  test('says so, and how fast it is', async () => {
+    const service = await start(2)
+    const { worker, release } = heldThread()
+    const { stream, statuses, lines } = await open(service, {
+      signers: setOf(network),
+      curveLibrary: 'noble',
+      workers: 1,
+      worker,
+    })
+    const unknown = { curveLibrary: undefined, threads: undefined, f: undefined }
+    expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0, ...unknown })
+    const past = Math.floor(Date.now() / 1000) - 200
+    for (let time = 0; time < 8; time++)
+      for (const feed of service.feeds) service.publish(feed, { observed: past + time })
+    // The library is known before the first report is verified.
+    await until(() => statuses.length > 0 && verificationOf(stream).curveLibrary !== undefined)
+    const behind = verificationOf(stream)
+    expect(behind).toMatchObject({ curveLibrary: 'noble', threads: 1, waiting: 16 })
+    expect(behind.oldestMs).toBeGreaterThan(1000)
+    expect(stream.getMetrics()).toMatchObject({ queued: 0, accepted: 0 })
+    release()
+    await until(() => statuses.length > 1)
+    await until(() => stream.getMetrics().accepted === 16)
+    expect(verificationOf(stream)).toMatchObject({ waiting: 0, oldestMs: 0, f: 5 })
+    expect(verificationOf(stream).reportsPerSecond).toBeGreaterThan(0)
+    expect(statuses).toMatchObject([
+      { type: 'behind', cause: 'recovery', waiting: 16 },
+      { type: 'caught-up', cause: 'recovery' },
+    ])
+    expect(lines.filter(line => /^noble in/.test(line))).toEqual([
+      expect.stringMatching(/^noble in 1 thread verifies about \d+ reports a second, of f 5$/),
+    ])
+    expect(lines.filter(line => /reports wait to be verified, the oldest/.test(line))).toHaveLength(
+      1,
+    )
+    expect(lines).toContain('reports are verified in time again')
+  })
 
   test('says so of signers that are slow to come, too', async () => {
     const service = await start(3)
     let answer: (set: SignerSet) => void = () => undefined
     const signers = () => new Promise<SignerSet>(resolve => (answer = resolve))
     const { stream, statuses, lines, register } = await open(service, { signers })
-    const begun = performance.now()
     for (const feed of service.feeds) service.publish(feed)
     await until(() => verificationOf(stream).waiting === 3)
     await until(() => statuses.length > 0)
-    expect(performance.now() - begun).toBeLessThan(5000)
     expect(statuses).toMatchObject([{ type: 'behind', cause: 'signers', waiting: 3 }])
     expect(lines.at(-1)).toMatch(/^3 reports wait to be verified, .* signers are being looked up$/)
     const page = await register.metrics()
