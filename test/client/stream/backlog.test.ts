@@ -468,7 +468,7 @@ describe('for any sequence of arrivals and readings', () => {
           expectOrdered(given, pushed)
           expectCovered(seen, pushed)
         }),
-        { numRuns: inForm(100, 1000) },
+        { numRuns: inForm(30, 1000) },
       )
     },
   )
@@ -700,7 +700,7 @@ describe('the reports of a backlog that are not acknowledged', () => {
           expect(cursor()).toBe(Math.max(first.observationsTimestamp - 1, ...times))
           await cursors.flush()
         }),
-        { numRuns: 200 },
+        { numRuns: inForm(40, 200) },
       )
     },
   )
