@@ -44,7 +44,7 @@ function inGaps(
 }
 
 describe('a consumer ten times slower than the feeds', () => {
-  const seconds = Number(process.env.CONSUMPTION_SECONDS ?? inForm(2, 10))
+  const seconds = Number(process.env.CONSUMPTION_SECONDS ?? inForm(6, 10))
   /** As many as a slow machine signs beside other tests. */
   const perSecond = 100
   const size = 64
