@@ -1,63 +1,18 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { type DataEngineOptions, startDataEngine } from '@sluice/engine'
 import { closeAfterEach } from '@sluice/test-support/closing.js'
 import { startCommand } from '@sluice/test-support/command.js'
 import { until } from '@sluice/test-support/waiting.js'
-import { marketGuard } from 'sluice/plugins/market-guard'
-import type { Section } from '../../monitor/board.js'
-import { measurePreset } from '../../monitor/measured-client.js'
-import type { FeedDetails, Message, OriginRow, RateDetails } from '../../monitor/messages.js'
-import { monitorOf } from '../../monitor/monitor.js'
+import type { Message, OriginRow } from '../../monitor/messages.js'
 import { runHere } from '../support/cli.js'
 import { follow } from '../support/monitor/follow.js'
+import { eth, fine, startMonitored } from '../support/monitor/monitored.js'
 
 const closers = closeAfterEach()
-const eth = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
-const fine = `0x1003${'0'.repeat(60)}`
-
-/** An engine that publishes when the test says so, a stream of it, and its monitor. */
-async function start(options: DataEngineOptions = {}, isVerified = false, hasMarket = false) {
-  const engine = await startDataEngine({
-    feeds: [eth, fine],
-    intervalMs: 0,
-    history: 0,
-    ...options,
-  })
-  closers.push(() => engine.close())
-  const { apiKey, userSecret, endpoint, wsEndpoint, network } = engine
-  const verify = isVerified ? { verify: { signers: network } } : {}
-  const config = { apiKey, userSecret, endpoint, wsEndpoint, haMode: true, ...verify }
-  const guard = marketGuard({ feeds: { [eth]: { maxAge: 3000 } } })
-  const measured = measurePreset(config, hasMarket ? [guard] : [])
-  closers.push(() => measured.client.close())
-  const feeds = engine.feeds.map(feedID => ({ feedID, name: feedID === eth ? 'ETH/USD' : 'fine' }))
-  const stream = measured.client.createStream([...engine.feeds])
-  const source = { ...measured, feeds, name: 'test', wire: wsEndpoint }
-  const monitor = await monitorOf(source, stream, { files: {} })
-  closers.push(() => monitor.close())
-  const reader = follow(Number(new URL(monitor.url).port))
-  closers.push(reader.stop)
-  /** Waits until the latest row of a section has these values. */
-  async function shows(section: Section, expected: object, index?: number): Promise<void> {
-    const matches = (): boolean => {
-      const row = reader.latest(section, index)
-      return row !== undefined && matchesRow(row, expected)
-    }
-    await until(matches).catch(() => undefined)
-    expect(reader.latest(section, index)).toMatchObject(expected)
-  }
-  /** What the monitor answers to a path. */
-  async function ask(path: string): Promise<{ readonly status: number; readonly body: unknown }> {
-    const response = await fetch(new URL(path, monitor.url))
-    const text = await response.text()
-    return { status: response.status, body: response.ok ? JSON.parse(text) : text }
-  }
-  return { engine, stream, reader, shows, ask }
-}
+const start = (...given: Given) => startMonitored(closers, ...given)
+type Given = Parameters<typeof startMonitored> extends [unknown, ...infer Rest] ? Rest : never
 
 /** The latest row of each origin, by its name. */
 function originsOf(messages: readonly Message[]): readonly OriginRow[] {
@@ -65,16 +20,6 @@ function originsOf(messages: readonly Message[]): readonly OriginRow[] {
   return [...new Map(rows.map(row => [row.name, row])).values()].sort((one, other) =>
     one.name.localeCompare(other.name),
   )
-}
-
-/** Whether a row has these values. */
-function matchesRow(row: object, expected: object): boolean {
-  try {
-    expect(row).toMatchObject(expected)
-    return true
-  } catch {
-    return false
-  }
 }
 
 describe('a monitor', () => {
@@ -187,19 +132,6 @@ describe('a monitor', () => {
   })
 })
 
-test('says which feed the service is going to retire', async () => {
-  const feeds = [eth, { feedID: fine, catalogue: { expectedDecommissionAt: '2126-12-01' } }]
-  const { stream, reader, shows } = await start({ feeds })
-  await stream.connect()
-  // The catalogue is asked ten seconds after the first connection.
-  await pause(10_000)
-  const fact = '1 feed retires on 2126-12-01'
-  await shows('verdict', { facts: expect.arrayContaining([fact]) })
-  const events = reader.messages.flatMap(({ events: each = [] }) => each)
-  const text = 'fine: it retires on 2126-12-01'
-  expect(events).toContainEqual(expect.objectContaining({ kind: 'retiring', text }))
-})
-
 describe('the market of a monitor', () => {
   const price = 4n * 10n ** 18n
 
@@ -246,75 +178,6 @@ describe('the market of a monitor', () => {
     expect(reader.latest('markets')).toBeUndefined()
     expect((await ask('/feed?feed=ETH/USD')).body).not.toHaveProperty('market')
   })
-
-  test('is there with --market', async () => {
-    const args = ['monitor', '--demo', '--market', '--port', '0']
-    const { child, output, ended } = startCommand(args)
-    await until(() => output.out.includes('Ctrl-C ends it'))
-    const reader = follow(Number(/127\.0\.0\.1:(\d+)/.exec(output.out)?.[1]))
-    closers.push(reader.stop)
-    await until(() => reader.latest('markets', 0)?.tradable === true)
-    child.kill('SIGINT')
-    expect(await ended).toMatchObject({ code: 0, err: '' })
-  })
-})
-
-describe('the details of a monitor', () => {
-  test('are the rates, and a feed with its prices, gaps and conflicts, by its id or its name', async () => {
-    const { engine, stream, reader, shows, ask } = await start({ origins: 2, history: 1 })
-    await stream.connect()
-    await until(() => stream.getMetrics().activeConnections === 2)
-    const [, second] = engine.origins
-    for (const price of [1n, 5n, 2n]) {
-      engine.publish(fine, { price: price * 10n ** 18n + 1n })
-      // Reports that are wider than a millisecond show that the reports of the feed link.
-      await pause(50)
-    }
-    engine.publish(fine, {}, { streamed: false, stored: false })
-    await pause(50)
-    engine.publish(fine, { price: 3n * 10n ** 18n })
-    await until(() => stream.getMetrics().gaps === 1, 30_000)
-    second?.forge('value')
-    engine.publish(fine, { price: 3n * 10n ** 18n })
-    await shows('totals', { gaps: 1, conflicts: 1 })
-    second?.forge(undefined)
-    engine.publish(fine, { price: 4n * 10n ** 18n, bid: 3n * 10n ** 18n, ask: 5n * 10n ** 18n })
-    await shows('feeds', { price: '4.0000' }, 1)
-    const { status, body } = await ask('/feed?feed=FINE&range=15m')
-    expect(status).toBe(200)
-    const details = body as FeedDetails
-    expect(details).toMatchObject({
-      ...{ range: '15m', name: { feedID: fine, name: 'fine' }, row: { gaps: 1, state: 'live' } },
-      quote: { price: '4', bid: '3', ask: '5', spread: '2', spreadBps: 5000 },
-      gaps: [{ cause: 'upstream' }],
-      conflicts: [
-        {
-          first: { origin: expect.stringMatching(/^origin 00[12]$/) },
-          other: { origin: expect.stringMatching(/^origin 00[12]$/) },
-        },
-      ],
-    })
-    expect(details.prices.widthMs).toBe(7500)
-    const known = (values: readonly (number | null)[]) => values.filter(value => value !== null)
-    expect(Math.max(...known(details.prices.high))).toBeGreaterThanOrEqual(5)
-    expect(known(details.gapCourse.mean).length).toBeGreaterThan(0)
-    expect(details.reports.map(({ price }) => price)).toEqual(
-      expect.arrayContaining(['1.000000000000000001', '5.000000000000000001']),
-    )
-    expect(details.changes.map(({ range, by }) => [range, by])).toEqual(
-      ['5m', '15m', '1h', '6h'].map(range => [range, '2.999999999999999999']),
-    )
-    expect((await ask(`/feed?feed=${fine}`)).body).toMatchObject({ range: '5m' })
-    await until(() => reader.messages.some(({ samples }) => samples !== undefined))
-    const rates = (await ask('/rate?range=1h')).body as RateDetails
-    expect([rates.range, rates.rates.widthMs]).toEqual(['1h', 30_000])
-    // The test takes ten seconds, and may begin at the end of 30.
-    expect([1, 2]).toContain(known(rates.rates.high).length)
-    expect(await ask('/feed?feed=other')).toMatchObject({ status: 404 })
-    expect(await ask('/feed?feed=__proto__')).toMatchObject({ status: 404 })
-    expect(await ask('/rate?range=2h')).toMatchObject({ status: 400 })
-    expect(await ask('/rate?range=toString')).toMatchObject({ status: 400 })
-  }, 60_000)
 })
 
 describe('sluice monitor', () => {
@@ -347,9 +210,10 @@ describe('sluice monitor', () => {
     ])
   })
 
-  test('shows a local engine until Ctrl-C', async () => {
-    const { child, output, ended } = startCommand(['monitor', '--demo', '--port', '0'])
-    await until(() => output.out.includes('Ctrl-C ends it'))
+  test('shows a local engine and its market until Ctrl-C', async () => {
+    const args = ['monitor', '--demo', '--market', '--port', '0']
+    const { child, output, ended, shows } = startCommand(args)
+    await shows(/Ctrl-C ends it/)
     const [, url = ''] = /^the monitor is at (http:\/\/127\.0\.0\.1:\d+\/)\n/.exec(output.out) ?? []
     const page = await fetch(url)
     expect(await page.text()).toContain('<title>sluice monitor</title>')
@@ -364,6 +228,7 @@ describe('sluice monitor', () => {
     const reader = follow(Number(new URL(url).port))
     closers.push(reader.stop)
     await until(() => reader.latest('verdict')?.facts[1] === '4 of 4 origins')
+    await until(() => reader.latest('markets', 0)?.tradable === true)
     child.kill('SIGINT')
     expect(await ended).toMatchObject({ code: 0, err: '' })
   })
