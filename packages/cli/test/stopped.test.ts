@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { startCommand } from '@sluice/test-support/command.js'
@@ -9,11 +9,13 @@ const feedID = `0x0003${'ab'.repeat(30)}`
 const signers = ['a1', 'a2', 'a3', 'a4'].map(byte => `0x${byte.repeat(20)}`)
 let requests = 0
 let silent: Server
+const sockets = new Set<Socket>()
 let url = ''
 
 // A service that takes requests and never answers.
 beforeAll(async () => {
   silent = createServer(socket => {
+    sockets.add(socket)
     socket.on('data', () => requests++)
     socket.on('error', () => undefined)
   })
@@ -22,7 +24,10 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${port}`
 })
 
-afterAll(() => void silent.close())
+afterAll(() => {
+  silent.close()
+  for (const socket of sockets) socket.destroy()
+})
 
 const commands: readonly (readonly string[])[] = [
   ['feeds'],
