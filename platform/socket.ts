@@ -45,8 +45,8 @@ export interface SocketEvents {
   refused(status: number, headers: Headers, body: Uint8Array): void
   /**
    * The connection has ended. `closeCode` is its close code, or 1006 if there was none. `error`
-   * says what failed, if anything failed. `reason` is the text that the other side has sent with the
-   * close code.
+   * says what failed, if anything failed. `reason` is the text that the other side has sent with
+   * the close code.
    */
   ended(closeCode: number, error: Error | undefined, reason?: string): void
 }
@@ -93,7 +93,7 @@ const canBeFast = bun === undefined && deno === undefined
  * Milliseconds after a close frame, or after a frame that breaks the protocol, in which the other
  * side may close the socket. Nothing can arrive any more, so a socket that stays open is destroyed.
  */
-export const CLOSE_HANDSHAKE_MS = 1000
+const CLOSE_HANDSHAKE_MS = 1000
 
 /** The code of a connection that ended without a close frame. */
 const ABNORMAL = 1006
