@@ -2,7 +2,6 @@ import { describe, expect, test } from '@jest/globals'
 import { createClient } from '../../client/client.js'
 import { NoReportError } from '../../client/request/report-at.js'
 import { ValidationError } from '../../core/errors.js'
-import { inForm } from '../support/long.js'
 import { createRandom } from '../support/random.js'
 import {
   clientOf,
@@ -11,6 +10,7 @@ import {
   type SignedHistory,
   servePages,
 } from '../support/report/signed-history.js'
+import { inForm } from '../support/tier.js'
 
 const seconds = `0x0003${'4b'.repeat(30)}`
 const milliseconds = `0x1003${'4b'.repeat(30)}`

@@ -3,8 +3,8 @@ import { expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import { NoReportError } from '../../client/request/report-at.js'
 import { createClient } from '../../index.js'
-import { inForm } from '../support/long.js'
 import { createRandom } from '../support/random.js'
+import { inForm } from '../support/tier.js'
 
 const FIRST = 1_700_000_000
 const count = inForm(80, 380)

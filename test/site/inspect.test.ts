@@ -4,7 +4,6 @@ import { describe, expect, test } from '@jest/globals'
 import { decodeReport } from '../../plugins/decoders/versions.js'
 import { readInput } from '../../site/playground/input.js'
 import { inspectReport } from '../../site/playground/inspect.js'
-import { inForm } from '../support/long.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import {
   encodeReport,
@@ -17,6 +16,7 @@ import {
 } from '../support/report/report-arbitrary.js'
 import { mutants } from '../support/report/report-mutations.js'
 import { root } from '../support/sources.js'
+import { inForm } from '../support/tier.js'
 
 const MUTANTS = inForm(15, 150)
 const SEED = Number(process.env.SEED ?? 0)

@@ -1,7 +1,7 @@
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /** Waits until a condition is true. The test's own limit ends a wait for what does not come. */
-export async function until(condition: () => boolean, _ms?: number): Promise<void> {
+export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await pause(5)
 }
 

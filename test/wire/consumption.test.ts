@@ -112,7 +112,7 @@ describe('a consumer ten times slower than the feeds', () => {
         return [block, oldest, latest].every(
           run => run?.stream.getMetrics().accepted === published && run.lag() === 0,
         )
-      }, 30_000)
+      })
     },
     seconds * 1000 + 60_000,
   )

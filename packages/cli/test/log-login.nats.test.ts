@@ -64,9 +64,9 @@ test('a user that is refused later is one line, and few attempts, until it is kn
   const relay = startCommand([...args, '--create', '--metrics', '0'], {
     env: environmentOf(engine, 'right'),
   })
-  await until(() => relay.output.out.includes('relaying'), 20_000)
+  await until(() => relay.output.out.includes('relaying'))
   changePassword(world, 'right', 'another')
-  await until(() => relay.output.err.includes('login-refused'), 20_000)
+  await until(() => relay.output.err.includes('login-refused'))
   const attempts = (): number =>
     world.servers.nodes.reduce(
       (sum, { output }) => sum + output.split('authentication error').length - 1,
@@ -81,9 +81,9 @@ test('a user that is refused later is one line, and few attempts, until it is kn
   )
   expect(relay.output.err.match(/login-refused/g)).toHaveLength(1)
   changePassword(world, 'another', 'right')
-  await until(() => relay.output.err.includes('login-refused is over'), 20_000)
+  await until(() => relay.output.err.includes('login-refused is over'))
   changePassword(world, 'right', 'another')
-  await until(() => (relay.output.err.match(/login-refused: /g) ?? []).length === 2, 20_000)
+  await until(() => (relay.output.err.match(/login-refused: /g) ?? []).length === 2)
   relay.child.kill('SIGTERM')
   const begunAt = performance.now()
   expect((await relay.ended).code).toBe(0)
@@ -115,12 +115,12 @@ test('a relay without a quorum says each thing once, and not that JetStream is o
   const relay = startCommand([...args, '--create', '--replicas', '3'], {
     env: environmentOf(engine, 'any'),
   })
-  await until(() => relay.output.out.includes('relaying'), 20_000)
+  await until(() => relay.output.out.includes('relaying'))
   const timer = setInterval(() => engine.publish(feed(1)), 100)
   await pause(4500)
   const [n1, n2] = world.servers.nodes
   await Promise.all([n1, n2].map(node => node?.kill()))
-  await until(() => relay.output.err.includes('no-quorum: '), 20_000)
+  await until(() => relay.output.err.includes('no-quorum: '))
   await pause(15_000)
   clearInterval(timer)
   const lines = relay.output.err.trim().split('\n')

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { withoutControls } from '@sluice/test-support/controls.js'
-import { longTest } from '@sluice/test-support/long.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
 import { type Around, type RunningHere, runHere, start } from './support/cli.js'
@@ -177,7 +176,7 @@ describe('sluice stream', () => {
     for (const { err } of others) expect(err).not.toContain('verification')
   })
 
-  longTest('says which range is missing for good', async () => {
+  test('says which range is missing for good', async () => {
     const running = await connected(stream([eth, '--json']), 1)
     for (const [time, from] of [
       [1, 1],

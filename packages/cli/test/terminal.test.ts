@@ -3,13 +3,13 @@ import { openSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
-import { inForm } from '@sluice/test-support/long.js'
 import {
   hasTerminals,
   type InTerminal,
   startInTerminal,
   stateOf,
 } from '@sluice/test-support/terminal.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { knownFeeds } from 'sluice'
 import { start } from './support/cli.js'
 

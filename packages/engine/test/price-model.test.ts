@@ -1,6 +1,6 @@
 // The values of the data engine's reports, of the sizes that reports of the service have. ethers reads them.
 import { expect, test } from '@jest/globals'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { AbiCoder } from 'ethers'
 import { reportSchema } from '../encode.js'
 import { startDataEngine } from '../index.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type DuckDBOptions, duckdb } from '@sluice/sinks/duckdb'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import type { SinkBatch, SinkRefusal } from 'sluice/plugins/sink'
 import { defineDecoder, feedVersion, Report } from 'sluice/report'
 import { batchOf, makeFolder, opening, query, type Row, withDatabase } from './support/databases.js'

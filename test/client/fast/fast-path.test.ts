@@ -8,7 +8,6 @@ import { asError } from '../../../core/errors.js'
 import { allDecoders, decodeReport } from '../../../plugins/decoders/versions.js'
 import { createDecoderTable } from '../../../report/decoder.js'
 import { type Report, toReport } from '../../../report/report.js'
-import { inForm } from '../../support/long.js'
 import { type PublishedReport, publishedReports } from '../../support/report/published-reports.js'
 import {
   encodeReport,
@@ -19,6 +18,7 @@ import {
   reports,
   versions,
 } from '../../support/report/report-arbitrary.js'
+import { inForm } from '../../support/tier.js'
 
 const table = createDecoderTable(allDecoders)
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)

@@ -13,7 +13,7 @@ import type { DataStreamsError } from '../../../core/errors.js'
 import { createDecoderTable } from '../../../report/decoder.js'
 import type { Gap } from '../../../report/gaps.js'
 import { Report } from '../../../report/report.js'
-import { inForm } from '../../support/long.js'
+import { inForm } from '../../support/tier.js'
 
 // A gap is announced by a timer at the latest.
 beforeEach(

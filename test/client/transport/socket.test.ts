@@ -267,7 +267,7 @@ describe('an answer that accepts no upgrade', () => {
   ])('ends the connection at once, if it is none: %.40j', async (answer, reason) => {
     const port = await listen(socket => socket.write(answer))
     const { events } = connect(port)
-    await until(() => events.length > 0, 2000)
+    await until(() => events.length > 0)
     expect(events).toEqual([expect.stringMatching(reason)])
   })
 

@@ -19,7 +19,7 @@ import {
 } from '../../../crypto/tdh2/index.js'
 import { wrapKey } from '../../../crypto/tdh2/wrapped-key.js'
 import { caseOf, fromHex, reference, setOf, toHex } from '../../support/crypto/tdh2-reference.js'
-import { inForm } from '../../support/long.js'
+import { inForm } from '../../support/tier.js'
 
 const set = setOf('3of5')
 const original = caseOf(set, 'short')

@@ -30,7 +30,7 @@ import {
 } from '../../../crypto/tdh2/index.js'
 import { reference, setOf } from '../../support/crypto/tdh2-reference.js'
 import { readVectors } from '../../support/files.js'
-import { isLong } from '../../support/long.js'
+import { isFull } from '../../support/tier.js'
 
 interface Holders {
   readonly publicKey: PublicKey
@@ -112,7 +112,7 @@ describe('resharing', () => {
         const holders = three.order.slice(0, three.threshold)
         expect(await decrypt(now, holders, json, three.threshold)).toBe('before')
       }),
-      { numRuns: isLong ? 200 : 8 },
+      { numRuns: isFull ? 200 : 8 },
     )
   }, 60_000)
 
@@ -226,7 +226,7 @@ describe('the reference in Go', () => {
         shares: private_shares_json.map(parsePrivateShare),
       }
       const after = reshare(before, [...Array(k).keys()].reverse(), { threshold: 2, nodes: 4 })
-      for (const { ciphertext_json, plaintext_b64 } of cases.slice(0, isLong ? 99 : 2))
+      for (const { ciphertext_json, plaintext_b64 } of cases.slice(0, isFull ? 99 : 2))
         expect(await decrypt(after, [3, 1], ciphertext_json, 2)).toBe(
           Buffer.from(plaintext_b64, 'base64').toString(),
         )

@@ -5,9 +5,9 @@ import fc from 'fast-check'
 import { EnclaveError } from '../../../plugins/confidential-http/errors.js'
 import { templates } from '../../../plugins/confidential-http/templates/index.js'
 import { renderTemplate } from '../../../plugins/confidential-http/templates/template.js'
-import { inForm } from '../../support/long.js'
 import { callOf, carry } from '../../support/plugins/confidential-http.js'
 import { processorTime } from '../../support/processor-time.js'
+import { inForm } from '../../support/tier.js'
 import { failureOf } from '../../support/waiting.js'
 
 interface Vectors {

@@ -11,7 +11,6 @@ import {
 import { Verifier } from '../../../plugins/verify/verifier.js'
 import type { Report } from '../../../report/report.js'
 import type { ReportVerificationError } from '../../../report/verifier.js'
-import { inForm } from '../../support/long.js'
 import {
   addresses,
   isNativeHere,
@@ -20,6 +19,7 @@ import {
   signers,
   TIME,
 } from '../../support/report/signed-reports.js'
+import { inForm } from '../../support/tier.js'
 import { until } from '../../support/waiting.js'
 
 const built = join(__dirname, '../../../dist')

@@ -115,7 +115,7 @@ testFast(
       { length: 2000 },
       () => engine.publish(ethUsd).observationsTimestamp,
     )
-    await until(() => stream.getMetrics().totalReceived === 2 * published.length, 30_000)
+    await until(() => stream.getMetrics().totalReceived === 2 * published.length)
     expect(seen.times).toEqual(published)
     expect(seen.errors).toEqual([])
     // 3 MB have come: so often at most could one be ahead by its share, and twice it was surely.

@@ -152,7 +152,7 @@ describe('the account', () => {
       availableConnections: 1,
     })
     first?.refuse(undefined)
-    await until(() => stream.getMetrics().activeConnections === 2, 20_000)
+    await until(() => stream.getMetrics().activeConnections === 2)
     expect(errors).toHaveLength(2)
   })
 

@@ -108,7 +108,7 @@ describe('an origin that is refused', () => {
     second?.refuse(undefined)
     first?.refuse(503)
     first?.disconnect()
-    await until(() => stream.getMetrics().originStatus[of(engine, '002')] === 'connected', 1000)
+    await until(() => stream.getMetrics().originStatus[of(engine, '002')] === 'connected')
   })
 
   test('from the start is not given up when none is open for a moment, once the stream was accepted', async () => {
@@ -124,7 +124,7 @@ describe('an origin that is refused', () => {
     await until(() => types.filter(type => type === '001 connected').length === 2)
     expect(types).not.toContain('002 failed')
     second?.refuse(undefined)
-    await until(() => stream.getMetrics().activeConnections === 2, 1000)
+    await until(() => stream.getMetrics().activeConnections === 2)
   })
 })
 

@@ -61,7 +61,7 @@ describe('a stream that verifies', () => {
       publish({ streamed: false }),
     ]
     publish()
-    await until(() => seen.reports.length === 4 && seen.gaps.length === 1, 40_000)
+    await until(() => seen.reports.length === 4 && seen.gaps.length === 1)
     const time = missed[1]?.observationsTimestamp as number
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'upstream' }])
     expect(seen.times()).not.toContain(time)
@@ -96,7 +96,7 @@ describe('a stream that verifies', () => {
     expect(seen.times()).not.toContain(time)
     await until(() => engine.requests().filter(({ path }) => path.includes('page')).length >= 3)
     expect(seen.reasons()).toEqual(['signers-unavailable'])
-    await until(() => seen.gaps.length === 1, 80_000)
+    await until(() => seen.gaps.length === 1)
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'unavailable' }])
     expect(seen.reasons()).toEqual(['signers-unavailable'])
     expect(engine.requests().filter(({ path }) => path.includes('page')).length).toBe(6)
@@ -118,7 +118,7 @@ describe('a stream that verifies', () => {
     stream.on('status', ({ type }) => void statuses.push(type))
     const timer = setInterval(() => publish({ forged: 'signer' }), 40)
     closers.push(async () => clearInterval(timer))
-    await until(() => statuses.includes('stale'), 5000)
+    await until(() => statuses.includes('stale'))
     clearInterval(timer)
     publish()
     await until(() => statuses.includes('fresh'))
@@ -171,7 +171,7 @@ describe('a stream that verifies', () => {
     publish()
     const { observationsTimestamp: time } = publish({ streamed: false, forged: 'signer' })
     publish({ stored: false })
-    await until(() => seen.gaps.length === 1, 40_000)
+    await until(() => seen.gaps.length === 1)
     expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'upstream' }])
     expect(
       engine.requests().filter(({ path }) => path.includes('page')).length,
@@ -188,10 +188,7 @@ describe('a stream that verifies', () => {
     const good = publish({ streamed: false })
     publish()
     await until(() => seen.times().includes(good.observationsTimestamp))
-    await until(
-      () => seen.gaps.reduce((sum, { from, to }) => sum + to - from + 1, 0) === 105,
-      40_000,
-    )
+    await until(() => seen.gaps.reduce((sum, { from, to }) => sum + to - from + 1, 0) === 105)
     expect(seen.reports).toHaveLength(3)
   })
 

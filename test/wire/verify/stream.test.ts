@@ -102,7 +102,7 @@ describe('a stream that verifies', () => {
     expect(received).toBeGreaterThanOrEqual(10)
     expect(received).toBeLessThan(150)
     answer()
-    await until(() => seen.reports.length === 300, 30_000)
+    await until(() => seen.reports.length === 300)
     expect(seen.times()).toEqual(published.map(each => each.observationsTimestamp))
     expect(seen.gaps).toEqual([])
     expect(stream.getMetrics()).toMatchObject({ backfilled: 0, verified: 300 })

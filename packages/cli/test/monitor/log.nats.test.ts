@@ -34,7 +34,7 @@ test('sluice monitor shows a log: its feeds, and that it is lost', async () => {
   expect(reader.latest('about')?.source).toMatch(/^the log SLUICE at 127\.0\.0\.1:\d+$/)
 
   await world.servers.nodes[0].kill()
-  await until(() => reader.latest('verdict')?.level === 'down', 30_000)
+  await until(() => reader.latest('verdict')?.level === 'down')
   child.kill('SIGINT')
   expect(await ended).toMatchObject({ code: 0 })
 }, 60_000)

@@ -39,7 +39,7 @@ describe('the details of a monitor', () => {
     engine.publish(fine, {}, { streamed: false, stored: false })
     await pause(50)
     engine.publish(fine, { price: 3n * 10n ** 18n })
-    await until(() => stream.getMetrics().gaps === 1, 30_000)
+    await until(() => stream.getMetrics().gaps === 1)
     second?.forge('value')
     engine.publish(fine, { price: 3n * 10n ** 18n })
     await shows('totals', { gaps: 1, conflicts: 1 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { startOf, thisProcess } from '@sluice/source/platform/node/lock.js'
 import { built } from '@sluice/test-support/files.js'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { Recording } from '../../record/recording.js'
 

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import type { AuditEvent } from 'sluice/plugins/confidential-http'
 import {

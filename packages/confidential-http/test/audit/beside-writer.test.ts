@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { built } from '@sluice/test-support/files.js'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { type AuditPlace, openAuditLog, verifyAudit } from '../../index.js'
 

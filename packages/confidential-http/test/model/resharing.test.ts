@@ -7,7 +7,7 @@
 //   RESHARING_SEED=123 npm test -- test/model/resharing.test         one world, and all that happens in it
 //   RESHARING_WITHOUT=proof RESHARING_RUNS=10000 …                   with one of the guards taken out
 import { expect, test } from '@jest/globals'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { GUARDS, SEEDS } from './resharing/guards.js'
 import { ground } from './resharing/mocks.js'
 import { play } from './resharing/play.js'

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { isLong } from '@sluice/test-support/long.js'
+import { isFull } from '@sluice/test-support/tier.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { boxKeys, openSealed } from 'sluice/internal'
 import type { SecretName } from 'sluice/plugins/confidential-http'
@@ -85,7 +85,7 @@ describe('a holder', () => {
     ],
   ]
 
-  test.each(isLong ? broken : broken.slice(-2))(
+  test.each(isFull ? broken : broken.slice(-2))(
     'fails when its share %s, and the others do not',
     async (_name, spoil, message) => {
       await vault.put({ key: 'key' }, VALUE, { policy: 'anywhere' })

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { built } from '@sluice/test-support/files.js'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { openVault } from '../../vault/open-vault.js'
 import { nameOf, reveal, vault } from '../support/vault/vault.js'
 

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from '@jest/globals'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { openAuditLog, verifyAudit } from '../../index.js'
 import { openVault } from '../../vault/open-vault.js'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { inForm } from '@sluice/test-support/long.js'
+import { inForm } from '@sluice/test-support/tier.js'
 import fc from 'fast-check'
 import { checkUse, withUse } from 'sluice/internal'
 import {

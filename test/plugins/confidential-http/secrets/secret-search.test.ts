@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { SecretSearch } from '../../../../plugins/confidential-http/secrets/redact.js'
-import { inForm } from '../../../support/long.js'
 import { processorTime } from '../../../support/processor-time.js'
+import { inForm } from '../../../support/tier.js'
 
 const isIn = (text: string, ...secrets: string[]): boolean => new SecretSearch(secrets).isIn(text)
 
