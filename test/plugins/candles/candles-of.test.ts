@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../../core/errors.js'
+import { CandleBuilder } from '../../../plugins/candles/builder.js'
 import { type Candle, type CandleInterval, candlesOf } from '../../../plugins/candles/index.js'
 import { twap } from '../../../proof/index.js'
 import { createRandom, type Random } from '../../support/random.js'
@@ -206,3 +207,29 @@ function shuffle(reports: readonly Given[], random: Random): Given[] {
 function byKey([one]: readonly [string, Candle], [other]: readonly [string, Candle]): number {
   return one < other ? -1 : 1
 }
+
+test('a candle that was issued with holes is issued again with each that is filled', () => {
+  const issued: Candle[] = []
+  const builder = new CandleBuilder(
+    { intervals: ['10s'], field: undefined },
+    candle => issued.push(candle),
+    () => undefined,
+  )
+  const start = FIRST - (FIRST % 10)
+  const add = (from: number, to: number): void =>
+    builder.add(reportOf(inSeconds, start + from, start + to, 5n))
+  add(0, 3)
+  add(5, 6)
+  builder.closeBefore(1000 * (start + 20), 0)
+  add(4, 4)
+  // A report that does not continue shows that the run has ended.
+  add(20, 20)
+  const missing = issued.filter(each => each.start === start).map(each => each.missing)
+  expect(missing).toEqual([
+    [
+      { from: start + 4, to: start + 4 },
+      { from: start + 7, to: start + 9 },
+    ],
+    [{ from: start + 7, to: start + 9 }],
+  ])
+})

@@ -149,3 +149,9 @@ describe('limits', () => {
     expect(() => limits(options as LimitsOptions)).toThrow(message)
   })
 })
+
+test('a request whose own time was up on the way is not sent', async () => {
+  const { reply, sent } = carry([limits()], callOf({ timeout: 2000, startedAt: Date.now() - 2000 }))
+  expect(await failureOf(reply)).toMatchObject({ code: 'EXPIRED', mayHaveBeenSent: false })
+  expect(sent).toEqual([])
+})
