@@ -153,3 +153,12 @@ test.each<[string, RenewCredentials, RegExp]>([
   expect(lines).toEqual([expect.stringMatching(line)])
   expect(lines.join()).not.toContain('secret-2')
 })
+
+test.each([
+  ['key with the same secret', { ...first, apiKey: 'key-2' }],
+  ['secret of the same key', { ...first, userSecret: 'secret-2' }],
+])('a new %s is used', async (_what, given) => {
+  const { keyring, renew } = setUp(() => given)
+  await renew()
+  expect(keyring.keys).toMatchObject(given)
+})
