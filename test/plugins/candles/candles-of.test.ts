@@ -211,7 +211,7 @@ function byKey([one]: readonly [string, Candle], [other]: readonly [string, Cand
 test('a candle that was issued with holes is issued again with each that is filled', () => {
   const issued: Candle[] = []
   const builder = new CandleBuilder(
-    { intervals: ['10s'], field: undefined },
+    { intervals: ['10s'] },
     candle => issued.push(candle),
     () => undefined,
   )
