@@ -1,6 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../../core/errors.js'
-import { createClient, defaultPreset, type Stream, type StreamOptions } from '../../../index.js'
+import {
+  createClient,
+  defaultPreset,
+  type Plugin,
+  type Stream,
+  type StreamOptions,
+} from '../../../index.js'
 import { candles } from '../../../plugins/candles/index.js'
 import { type SinkOptions, type SinkStatus, sink } from '../../../plugins/sink/index.js'
 import { memoryCursors } from '../../support/memory-cursors.js'
@@ -45,7 +51,7 @@ function open(
 
 interface Given extends StreamOptions {
   readonly sink?: SinkOptions
-  readonly more?: readonly ReturnType<typeof candles>[]
+  readonly more?: readonly Plugin<never>[]
   readonly feeds?: string | readonly string[]
 }
 
@@ -429,4 +435,15 @@ describe('a sink', () => {
       /sink must stand before (continuity|dedup), so that it gets what you get/,
     )
   })
+})
+
+test('a stream begins where the store that is furthest behind ended', async () => {
+  const [ahead, behind] = [new MemoryStore(), new MemoryStore()]
+  const times = publish(4, far)
+  ahead.kept = { [far]: times[3] as number }
+  behind.kept = { [far]: times[0] as number }
+  const { stream } = open(ahead, { feeds: far, more: [sink(behind, { name: 'behind' })] })
+  await stream.connect()
+  await until(() => behind.rows.size === 3)
+  expect(behind.times(far)).toEqual(times.slice(1))
 })
