@@ -3,6 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { encrypt, ownerLabel } from 'sluice/tdh2'
 import { createVault } from '../../vault/create-vault.js'
+import { openShareResponse } from '../../vault/release.js'
+import type { RespondingHolder } from '../../vault/vault.js'
 import { nameOf, OTHER, place, shareFile, shown, VALUE, vault } from '../support/vault/vault.js'
 
 describe('a response', () => {
@@ -72,5 +74,24 @@ describe('a response', () => {
     expect(await failureOf(vault.decryptResponse(12 as unknown as string))).toMatchObject({
       code: 'VALIDATION',
     })
+  })
+})
+
+test('a holder that gives a share of something else is found out, and the others decrypt', async () => {
+  const [body, other] = await Promise.all(
+    [VALUE, 'other'].map(value => encrypt(vault.publicKey, Buffer.from(value))),
+  )
+  const state = await vault.current()
+  const [first, ...others] = state.holders as [RespondingHolder, RespondingHolder, RespondingHolder]
+  const liar: RespondingHolder = {
+    index: first.index,
+    release: () => Promise.reject(new Error('not asked')),
+    releaseResponse: (_body, recipient) => first.releaseResponse(other as string, recipient),
+  }
+  const open = (holders: readonly RespondingHolder[]) =>
+    openShareResponse({ ...state, holders }, body as string)
+  expect(Buffer.from(await open([liar, ...others])).toString()).toBe(VALUE)
+  expect(await failureOf(open([liar, first]))).toMatchObject({
+    message: expect.stringMatching(/^1 of the 2 holders needed gave a share: .*verification/),
   })
 })
