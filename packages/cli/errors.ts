@@ -90,7 +90,7 @@ const unreachable: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /** The lines that a command prints for an error that ends it. */
-export function linesOf(thrown: unknown): readonly string[] {
+export function errorLines(thrown: unknown): readonly string[] {
   const advice = adviceOn(thrown)
   const line = inOneLine(listenProblem(thrown) ?? asError(thrown).message)
   return advice === undefined ? [line] : [line, advice]

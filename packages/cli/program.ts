@@ -60,8 +60,8 @@ export async function run(args: readonly string[], io: IO): Promise<number> {
     // Commander has already printed the error. The error of --help has the code 0.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (io.signal.aborted) return io.exitCode
-    const { exitCodeOf, linesOf } = await import('./errors.js')
-    for (const line of linesOf(thrown)) warn(io, line)
+    const { exitCodeOf, errorLines } = await import('./errors.js')
+    for (const line of errorLines(thrown)) warn(io, line)
     return exitCodeOf(thrown)
   }
 }

@@ -85,8 +85,8 @@ describe('the check finds', () => {
     ['core/version.ts', /'.*'/, "'9.9.9'", 'core/version.ts: the version is 9.9.9'],
     [cli, /"sluice": "0/, '"sluice": "^9', `${cli}: dependencies asks for sluice ^9`],
     [cli, /"sluice": "0.*"/, '"sluice": "*"', `${cli}: dependencies asks for sluice *`],
-    [cli, '"commander"', '"@sluice/other"', 'has @sluice/other, which is not here'],
-    [cli, '"commander"', '"@sluice/test-support"', 'has @sluice/test-support, which is not here'],
+    [cli, '"picocolors"', '"@sluice/other"', 'has @sluice/other, which is not here'],
+    [cli, '"picocolors"', '"@sluice/test-support"', 'has @sluice/test-support, which is not here'],
     [
       'packages/nats/package.json',
       /"sluice": ".*"/,

@@ -1,8 +1,21 @@
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
-/** Waits until a condition is true. The test's own limit ends a wait for what does not come. */
+/** The conditions that tests wait for. When a test fails, its environment tells them, and ends the waits. */
+const awaited: Set<() => boolean> = ((
+  globalThis as { awaitedConditions?: Set<() => boolean> }
+).awaitedConditions ??= new Set())
+
+/** Waits until a condition is true. The limit of the test ends a wait for what does not come. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await pause(5)
+  awaited.add(condition)
+  try {
+    while (!condition()) {
+      await pause(5)
+      if (!awaited.has(condition)) throw new Error('the test has ended')
+    }
+  } finally {
+    awaited.delete(condition)
+  }
 }
 
 /** Returns the error that a promise rejects with. */

@@ -1,4 +1,5 @@
-// Writes down how long each test file took, by the clock and by the processor, for the list of the slowest files.
+// Says what a test that failed was waiting for. Writes down how long each test file took, by the clock and by the processor, for the list
+// of the slowest files.
 const { appendFileSync, readFileSync } = require('node:fs')
 const { relative } = require('node:path')
 const { TestEnvironment } = require('jest-environment-node')
@@ -14,7 +15,8 @@ module.exports = class MeasuredEnvironment extends TestEnvironment {
     this.#begin = this.#since = now()
   }
 
-  handleTestEvent({ name, describeBlock }) {
+  handleTestEvent({ name, describeBlock, test }) {
+    if (name === 'test_fn_failure') this.#tellAwaited(test)
     if (describeBlock?.parent?.name !== 'ROOT_DESCRIBE_BLOCK') return
     if (!/\.test\.ts$/.test(describeBlock.name)) return
     if (name === 'run_describe_start') this.#lap('loading')
@@ -24,6 +26,14 @@ module.exports = class MeasuredEnvironment extends TestEnvironment {
   async teardown() {
     await super.teardown()
     this.#lap(this.#begin === this.#since ? this.#name : 'loading')
+  }
+
+  /** Says what a test that failed was waiting for, and ends the wait. */
+  #tellAwaited(test) {
+    const conditions = this.global.awaitedConditions
+    for (const condition of conditions ?? [])
+      test.errors.push(new Error(`the test was waiting for: ${condition}`))
+    conditions?.clear()
   }
 
   #lap(name) {
