@@ -16,7 +16,7 @@ module.exports = class JoinedRunner extends TestRunner {
 
   constructor(globalConfig, context) {
     // Many tests wait for sockets: with so many workers, the cores are busy all the same.
-    super({ ...globalConfig, maxWorkers: Math.ceil(1.5 * globalConfig.maxWorkers) }, context)
+    super({ ...globalConfig, maxWorkers: Math.ceil(2.5 * globalConfig.maxWorkers) }, context)
   }
 
   runTests(tests, watcher, options) {
