@@ -33,6 +33,7 @@ module.exports = {
     '^sluice/solana$': '<rootDir>/report/solana.ts',
     '^sluice/beta$': '<rootDir>/client/beta.ts',
     '^sluice/(.*)$': '<rootDir>/$1',
+    '^fast-check$': '<rootDir>/test/support/fast-check.cjs',
     // Tests that look behind an entry, or stand in for a module behind it.
     '^@sluice/source/(.*?)(\\.js)?$': '<rootDir>/$1',
     '^@sluice/test-support/(.*?)(\\.js)?$': '<rootDir>/test/support/$1',

@@ -1,13 +1,9 @@
 import { inForm } from './tier.js'
 
-/**
- * What fast-check is to do: so many runs in `npm test`, and so many in the full tier. A failure prints its seed: with
- * `RANDOM_SEED` it runs again.
- */
-export function randomRuns(short: number, full: number): { numRuns: number; seed?: number } {
-  const { RANDOM_SEED: seed } = process.env
-  return { numRuns: inForm(short, full), ...(seed === undefined ? {} : { seed: Number(seed) }) }
-}
+/** What fast-check is to do: so many runs in `npm test`, and so many in the full tier. */
+export const randomRuns = (short: number, full: number): { readonly numRuns: number } => ({
+  numRuns: inForm(short, full),
+})
 
 /** Choices that depend on a seed alone. */
 export interface Random {

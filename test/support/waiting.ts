@@ -1,9 +1,9 @@
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /** The conditions that tests wait for. When a test fails, its environment tells them, and ends the waits. */
-const awaited: Set<() => boolean> = ((
-  globalThis as { awaitedConditions?: Set<() => boolean> }
-).awaitedConditions ??= new Set())
+const realm = globalThis as { awaitedConditions?: Set<() => boolean> }
+realm.awaitedConditions ??= new Set()
+const awaited = realm.awaitedConditions
 
 /** Waits until a condition is true. The limit of the test ends a wait for what does not come. */
 export async function until(condition: () => boolean): Promise<void> {
