@@ -61,6 +61,9 @@ const parts = {
   leaks: script('leaks'),
   planted: script('planted'),
 }
+/** The tests that take minutes each. They are in no share: a job runs them each day. */
+const MINUTES =
+  'test/(testing/(planted|found|plugins|worked)|vault/(holder-attack.*|model-worlds)|build/(publish|check-release)|crypto/native|projects|strategy|four-ways|(duckdb|parquet)-killed)\\.full'
 /** What runs beside the tests of a share, one of these after the other. What is in no share takes more than five minutes. */
 const shares = [['nats'], ['sinks', 'operations'], ['package'], ['browser', 'standard'], ['hosts']]
 
@@ -99,7 +102,14 @@ async function runShare() {
     ['ignore', openSync(log, 'w'), openSync(log, 'a')],
   )
   const shard = `--shard=${turn + 1}/${shares.length}`
-  const failed = (await runFull([FULL, shard], {})) === 0 ? [] : ['tests']
+  const left = [
+    '--testPathIgnorePatterns',
+    '/node_modules/',
+    '/templates/',
+    '\\.(nats|servers)\\.',
+    MINUTES,
+  ]
+  const failed = (await runFull([FULL, shard, ...left], {})) === 0 ? [] : ['tests']
   if ((await beside) !== 0) failed.push(...names)
   console.log(readFileSync(log, 'utf8'))
   rmSync(folder, { recursive: true })

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -10,7 +10,11 @@ import type { Block } from './pages.js'
 
 /** Where the programs leave their files. */
 const folder = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const children = new Set<ChildProcess>()
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
 
 function run(
   path: string,
@@ -27,9 +31,9 @@ function run(
         out += chunk
       })
     }
-    const guard = setTimeout(() => child.kill('SIGKILL'), 90_000)
+    children.add(child)
     child.on('close', code => {
-      clearTimeout(guard)
+      children.delete(child)
       resolve({ code, out })
     })
   })
@@ -47,7 +51,7 @@ function compile(name: string, source: string): string {
 const isTest = ({ code }: Block): boolean => code.includes("from '@jest/globals'")
 
 describe('every block that is a test passes', () => {
-  const [project] = (require('../../jest.config.cjs') as { projects: [object] }).projects
+  const project: object = require('../../jest.config.cjs')
   test.concurrent.each(blocks.filter(isTest).map(block => [block.at, block] as const))(
     '%s',
     async (at, block) => {
