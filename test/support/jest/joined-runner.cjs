@@ -7,8 +7,12 @@ const { default: TestRunner } = require('jest-runner')
 
 const root = join(__dirname, '../../..')
 const folder = join(root, 'node_modules/.cache/joined-tests')
-/** The most files in a realm: a larger part would keep one worker busy when the others have ended. */
-const MOST = 12
+const { TEST_FULL, TEST_NATS, TEST_SINKS } = process.env
+/**
+ * The most files in a realm: a larger part would keep one worker busy when the others have ended. The files of the full tier take
+ * longer.
+ */
+const MOST = (TEST_FULL ?? TEST_NATS ?? TEST_SINKS) ? 3 : 12
 const OWN_REALM = /\/\/ own realm\b|\bjest\s*\.(mock|doMock|unstable_mockModule|resetModules)\(/
 
 module.exports = class JoinedRunner extends TestRunner {
