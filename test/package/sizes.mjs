@@ -43,7 +43,7 @@ export const budgets = {
   'sluice/proof': 17_800,
   'sluice/report': 10_300,
   'sluice/solana': 1100,
-  'sluice/stores': 4100,
+  'sluice/stores': 4300,
   'sluice/tdh2': 8000,
   'sluice/testing': 84_000,
   'sluice/internal': 57000,

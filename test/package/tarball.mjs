@@ -56,7 +56,7 @@ function filesFrom(file, text) {
   const isDeclaration = file.endsWith('.d.ts')
   // Comments may quote an import.
   const code = isDeclaration ? text.replace(/^ *\*.*$/gm, '') : text
-  const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.[^"']+)["']/g)]
+  const imports = [...code.matchAll(/\b(?:from|import|require) *\(?["'](\.{1,2}\/[^"']+)["']/g)]
   const forms = [...code.matchAll(/["']#(platform\/[\w-]+)["']/g)]
   const maps = [...code.matchAll(/^\/\/# sourceMappingURL=(.+)$/gm)]
   const programs = [
