@@ -196,7 +196,10 @@ export async function reshareKey(resharing: Resharing): Promise<Reshared> {
       await Promise.all(receivers.map(each => named(each.shown, () => each.prove(next))))
       return { publicKey: next, leftOut: [...leftOut.values()] }
     }
-    for (const [dealer, why] of complaints) leftOut.set(dealer, why)
+    for (const { dealer } of good) {
+      const why = complaints.get(dealer.index)
+      if (why !== undefined) leftOut.set(dealer.index, why)
+    }
     good = good.filter(({ dealer }) => !complaints.has(dealer.index))
   }
 }
@@ -208,7 +211,7 @@ async function collect(
   leftOut: Map<number, string>,
 ): Promise<readonly Good[]> {
   const dealt = await Promise.all(
-    dealers.map(async function ask(dealer, at): Promise<Good | undefined> {
+    dealers.map(async function ask(dealer, at): Promise<Good | string> {
       try {
         const sealed = await dealer.deal(invitations.map(each => each[at] as Uint8Array))
         if ('complaints' in sealed) {
@@ -225,12 +228,16 @@ async function collect(
         const commitments = readDealing(sealed.dealing, index, threshold, publicKey, isFresh)
         return { dealer, commitments, sealed }
       } catch (thrown) {
-        leftOut.set(dealer.index, `${dealer.shown}: ${reasonOf(thrown)}`)
-        return undefined
+        return `${dealer.shown}: ${reasonOf(thrown)}`
       }
     }),
   )
-  return dealt.filter(each => each !== undefined)
+  const good: Good[] = []
+  // In the order of the holders, whichever has answered first.
+  for (const [at, each] of dealt.entries())
+    if (typeof each === 'string') leftOut.set((dealers[at] as Dealer).index, each)
+    else good.push(each)
+  return good
 }
 
 /**

@@ -10,9 +10,11 @@ import {
 import { join } from 'node:path'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { failureOf } from '@sluice/test-support/waiting.js'
+import { VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt } from 'sluice/tdh2'
 import { createVault } from '../../vault/create-vault.js'
 import { openVault } from '../../vault/open-vault.js'
+import { type Dealer, reshareKey } from '../../vault/resharing.js'
 import {
   at,
   edit,
@@ -80,6 +82,24 @@ describe('resharing', () => {
       ].join('\n'),
     })
     expect([vault.generation, files('shares')]).toEqual([1, ['1']])
+  })
+
+  test('names the holders in their order, whichever has failed first', async () => {
+    const dealer = (index: number): Dealer => ({
+      index,
+      shown: `holder ${index}`,
+      async deal() {
+        if (index === 0) await new Promise(setImmediate)
+        throw new VaultError('it has no share')
+      },
+    })
+    const dealers = [dealer(0), dealer(1)]
+    const facts = { publicKey: vault.publicKey, oldThreshold: 2, threshold: 2, isFresh: false }
+    const { message } = await failureOf(reshareKey({ ...facts, dealers, receivers: [] }))
+    expect(message.split('\n').slice(1)).toEqual([
+      '  holder 0: it has no share',
+      '  holder 1: it has no share',
+    ])
   })
 
   test('is noticed by a vault that is open elsewhere, between two releases', async () => {
