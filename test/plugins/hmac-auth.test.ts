@@ -22,6 +22,7 @@ import {
   type Status,
   ValidationError,
 } from '../../index.js'
+import { anyCharacter } from '../support/characters.js'
 import { closeAfterEach } from '../support/closing.js'
 import { randomRuns } from '../support/random.js'
 import { failureOf, until } from '../support/waiting.js'
@@ -95,7 +96,7 @@ describe('generateAuthHeaders', () => {
   })
 
   test('signs alike by Node and by WebCrypto, whatever the secret and the body', async () => {
-    const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 150 })
+    const text = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 150 })
     await fc.assert(
       fc.asyncProperty(text, fc.oneof(text, fc.uint8Array()), async (secret, body) => {
         const request = ['key', secret, 'POST', 'https://x.example/a?b=c', body, 7] as const
