@@ -22,6 +22,7 @@ import {
   signers,
   word,
 } from '../../support/report/signed-reports.js'
+import { inForm } from '../../support/tier.js'
 
 type Recover = CurveLibrary['recover']
 
@@ -84,11 +85,11 @@ describe('the curve libraries agree', () => {
           answers[ours === undefined ? 'none' : v > 1 ? 'keyOfGreaterID' : 'key']++
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: inForm(250, 1000) },
     )
-    expect(answers.key).toBeGreaterThan(20)
-    expect(answers.keyOfGreaterID).toBeGreaterThan(5)
-    expect(answers.none).toBeGreaterThan(50)
+    expect(answers.key).toBeGreaterThan(inForm(2, 20))
+    expect(answers.keyOfGreaterID).toBeGreaterThan(inForm(0, 5))
+    expect(answers.none).toBeGreaterThan(inForm(10, 50))
   })
 
   test('on signatures and their signers', () => {
@@ -106,7 +107,7 @@ describe('the curve libraries agree', () => {
             expect(digitsOf(recover(hash, ...pair, v))).toBe(whose)
         },
       ),
-      { numRuns: 200 },
+      { numRuns: inForm(40, 200) },
     )
   })
 
@@ -137,7 +138,7 @@ describe('the curve libraries agree', () => {
     // The words of r and s are the last ones, each list after its length.
     const words = (fullReport.length - 2) / 64
     const [r, s] = [words - 7, words - 3]
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < inForm(15, 60); round++) {
       const [place = 0, bit = 0] = randomBytes(2)
       const at = place % 6 < 3 ? r + (place % 3) : s + (place % 3)
       const changed = flip(fullReport, 256 * at + bit)
