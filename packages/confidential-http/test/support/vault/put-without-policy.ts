@@ -9,9 +9,22 @@ import { SecretStore } from '../../../vault/secret-store.js'
 import type { Vault } from '../../../vault/vault.js'
 
 /** Stores the value alone, as vaults did before there were policies. */
-export async function putWithoutPolicy(
+export function putWithoutPolicy(vault: Vault, key: string, value: string): Promise<void> {
+  return commit(vault, [key], value)
+}
+
+/** Stores so many secrets of the vault's owner by one change. */
+export function putMany(vault: Vault, count: number): Promise<void> {
+  return commit(
+    vault,
+    Array.from({ length: count }, (_, index) => `many${index}`),
+    '',
+  )
+}
+
+async function commit(
   { directory, owner, writerKey }: Vault,
-  key: string,
+  keys: readonly string[],
   value: string,
 ): Promise<void> {
   const permissions = createPermissions({})
@@ -21,10 +34,14 @@ export async function putWithoutPolicy(
     writerKey,
     new RollbackState(undefined, permissions, writerKey),
   )
-  const name = { owner, namespace: 'main', key }
   await log.commit(await readWriter(folder, writerKey), async ({ publicKey, secrets }) => {
     const ciphertext = await encrypt(publicKey, Buffer.from(value), { label: ownerLabel(owner) })
-    const digest = await new SecretStore(folder).write(name, ciphertext)
-    return { secrets: addVersion(secrets, { ...name, putAt: Date.now(), digest }) }
+    let next = secrets
+    for (const key of keys) {
+      const name = { owner, namespace: 'main', key }
+      const digest = await new SecretStore(folder).write(name, ciphertext)
+      next = addVersion(next, { ...name, putAt: Date.now(), digest })
+    }
+    return { secrets: next }
   })
 }
