@@ -20,21 +20,27 @@ const secret = 'never-seen-on-the-way-4711'
 const theirs = 'of-another-owner-4712'
 const client = new ConfidentialHTTPClient()
 let world: World
+/** The runtime of a caller as it is by default. */
+let ours: Runtime
 const runtimes: Runtime[] = []
 const relays: Relay[] = []
 const held: Socket[] = []
 beforeAll(async () => {
   world = await startWorld({ apiKey: secret }, { apiKey: theirs, onlyTheirs: theirs })
   bootKey = await fetchBootKey(world.enclaveURL, world.enclavePublicKey)
+  ours = remoteRuntime(world)
 })
 afterEach(async () => {
   await Promise.all(runtimes.splice(0).map(each => each.close()))
   for (const relay of relays.splice(0)) relay.close()
   for (const socket of held.splice(0)) socket.destroy()
 })
-afterAll(() => world.close())
+afterAll(async () => {
+  await ours.close()
+  await world.close()
+})
 
-function runtimeTo(options: Partial<RemoteRuntimeOptions> = {}): Runtime {
+function runtimeTo(options: Partial<RemoteRuntimeOptions>): Runtime {
   const runtime = remoteRuntime(world, options)
   runtimes.push(runtime)
   return runtime
@@ -140,7 +146,7 @@ describe('on the way', () => {
       409, 409,
     ])
     // The world hears of a request before the answer to a later one comes.
-    await client.sendRequestAsync(runtimeTo(), inputOf(world, '/later'))
+    await client.sendRequestAsync(ours, inputOf(world, '/later'))
     await until(() => hitsOf('/later').length > 0)
     expect(hitsOf('/recorded')).toHaveLength(1)
   })
@@ -271,7 +277,6 @@ describe('who may ask', () => {
     await until(() => hitsOf('/theirs').length > 0)
     expect(hitsOf('/theirs')[0]?.headers.authorization).toBe(`Bearer ${theirs}`)
 
-    const ours = runtimeTo()
     for (const [secrets, message] of [
       [[{ key: 'onlyTheirs' }], /key does not exist/],
       [[{ key: 'apiKey', owner: world.otherOwner }], /whom this request is made for$/],
@@ -354,7 +359,7 @@ describe('what is asked', () => {
     expect(await post(new Uint8Array(8_000_000))).toMatchObject({ status: 413 })
     const failure = await failureOf(
       client.sendRequestAsync(
-        runtimeTo(),
+        ours,
         inputOf(world, '/', '90s', { bodyString: 'x'.repeat(4_194_304) }),
       ),
     )
@@ -375,10 +380,9 @@ describe('what is asked', () => {
 })
 
 test('the enclave logs what it refused, what failed and what it did, without a secret', async () => {
-  const runtime = runtimeTo()
-  await client.sendRequestAsync(runtime, inputOf(world, '/logged'))
-  await failureOf(client.sendRequestAsync(runtime, inputOf(world, '/throw')))
-  await failureOf(client.sendRequestAsync(runtime, inputOf(world, '/', '99s')))
+  await client.sendRequestAsync(ours, inputOf(world, '/logged'))
+  await failureOf(client.sendRequestAsync(ours, inputOf(world, '/throw')))
+  await failureOf(client.sendRequestAsync(ours, inputOf(world, '/', '99s')))
   await post('x')
   const lines = (await world.lines()).join('\n')
   expect(lines).toMatch(/^debug secrets released: apiKey $/m)
@@ -427,15 +431,15 @@ describe('a caller is served', () => {
 
   test('while 1,100 idle connections are held from its own address and twenty others', async () => {
     await holdMany(1100, addresses)
-    const runtime = runtimeTo()
+    // It has no connection yet.
+    const runtime = runtimeTo({})
     await isServed(runtime)
     await holdMany(200, addresses)
     await isServed(runtime)
   })
 
   test('on the connection that has brought its requests, however many come after it', async () => {
-    const runtime = runtimeTo()
-    const running = client.sendRequestAsync(runtime, inputOf(world, '/hold'))
+    const running = client.sendRequestAsync(ours, inputOf(world, '/hold'))
     await until(() => world.hits.some(({ path }) => path === '/hold'))
     await holdMany(1100, addresses)
     world.release()

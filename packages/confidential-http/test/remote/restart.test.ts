@@ -147,20 +147,25 @@ describe('a caller of an older version', () => {
   ]
 
   test('is told so when it asks for the boot key', async () => {
+    let said = ''
+    const runtime = runtimeTo(await relayTo(async () => ({ status: 426, body: Buffer.from(said) })))
     for (const [body, message] of bodies) {
-      const relay = await relayTo(async () => ({ status: 426, body: Buffer.from(body) }))
-      const failure = await failureOf(send(runtimeTo(relay), '/'))
+      said = body
+      const failure = await failureOf(send(runtime, '/'))
       expect(failure).toMatchObject({ code: 'ENCLAVE', mayHaveBeenSent: false })
       expect(failure.message).toMatch(message)
     }
   })
 
   test('is told so when it sends its request to an enclave that is newer meanwhile', async () => {
+    let said = ''
+    const relay = await relayTo(async ({ path, forward }) =>
+      path === '/v2/boot-key' ? forward() : { status: 426, body: Buffer.from(said) },
+    )
+    const runtime = runtimeTo(relay)
     for (const [body, message] of bodies) {
-      const relay = await relayTo(async ({ path, forward }) =>
-        path === '/v2/boot-key' ? forward() : { status: 426, body: Buffer.from(body) },
-      )
-      const failure = await failureOf(send(runtimeTo(relay), '/'))
+      said = body
+      const failure = await failureOf(send(runtime, '/'))
       expect(failure).toMatchObject({ code: 'ENCLAVE', mayHaveBeenSent: true })
       expect(failure.message).toMatch(message)
     }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { inForm } from '@sluice/test-support/tier.js'
 import { pause, until } from '@sluice/test-support/waiting.js'
 import {
   ConfidentialHTTPClient,
@@ -57,10 +58,12 @@ async function startServer(renewAfter: RenewAfter): Promise<Started> {
   return { runtime, close }
 }
 
-describe.each<[string, (renewAfter: RenewAfter) => Started | Promise<Started>]>([
-  ['a local runtime', startLocal],
+const places: readonly [string, (renewAfter: RenewAfter) => Started | Promise<Started>][] = [
   ['an enclave server', startServer],
-])('the thread of %s', (_name, start) => {
+  ['a local runtime', startLocal],
+]
+
+describe.each(places.slice(0, inForm(1, 2)))('the thread of %s', (_name, start) => {
   let started: Started
   const ask = async (path = '/'): Promise<string | undefined> =>
     getHeader(await client.sendRequestAsync(started.runtime, inputOf(world, path)), 'x-thread')

@@ -47,18 +47,6 @@ test('a holder that was dropped while it was away deletes its share when the vau
   expect(await droppedOf()).toBeUndefined()
 })
 
-test('and by the next change of the key', async () => {
-  const [first, second, gone] = holders
-  await gone.stop()
-  const remote = await open()
-  await remote.reshare({ addresses: addressesOf([first, second]) })
-  expect((await remote.reshare()).leftOut.join()).toContain(gone.url)
-  await gone.start()
-  expect((await remote.reshare()).leftOut).toEqual([])
-  expect(sharesOf(gone)).toEqual([])
-  expect(await droppedOf()).toBeUndefined()
-})
-
 test('a share that has expired is deleted by a holder that nobody has reached', async () => {
   const [first, second, gone] = holders
   const remote = await open()
