@@ -1,14 +1,14 @@
-import { spawnSync } from 'node:child_process'
-import { chmodSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { duckdb } from '@sluice/sinks/duckdb'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import { v3 } from 'sluice/plugins/decoders'
 import { defineDecoder } from 'sluice/report'
+import { databaseError } from '../duckdb/database.js'
 import { lazyLibrary } from '../library.js'
 import { batchOf, makeFolder, opening, query } from './support/databases.js'
-import { compileProgram, runCommand, runProgram } from './support/programs.js'
+import { compileProgram, runProgram } from './support/programs.js'
 import { feedOf, makeReport, makeReports, tableWith } from './support/reports.js'
 
 /** The error that opening a path fails with. */
@@ -87,31 +87,6 @@ describe('a path that waiting does not mend ends the stream', () => {
   })
 })
 
-const isRoot = process.getuid?.() === 0
-
-const canSwitch = !isRoot || spawnSync('setpriv', ['--version']).status === 0
-const withUsers = canSwitch ? test : test.skip
-
-withUsers('a file that this process may not write is an error that ends the stream', async () => {
-  const folder = makeFolder()
-  const path = join(folder, 'prices.db')
-  await query(path, 'SELECT 1')
-  chmodSync(path, 0o444)
-  chmodSync(folder, 0o755)
-  const program = compileProgram('full-disk')
-  // Root may write any file.
-  const { lines, ended } = isRoot
-    ? runCommand(
-        'setpriv',
-        ...['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, program, path],
-      )
-    : runProgram(program, path)
-  await ended
-  expect(lines.join('\n')).toContain(
-    `ValidationError: duckdb ${path} can’t be opened: this process may not write it`,
-  )
-})
-
 test('a database that another process has open can be opened when that has ended', async () => {
   const path = join(makeFolder(), 'prices.db')
   const { child, line, ended } = runProgram(compileProgram('locks-file'), path)
@@ -132,30 +107,18 @@ test('a database that another process has open can be opened when that has ended
   expect(await query(path, 'SELECT count(*)::INT AS n FROM reports_v3')).toEqual([{ n: 10 }])
 })
 
-const hasLimits = spawnSync('prlimit', ['--version']).status === 0
-const onLinux = hasLimits ? test : test.skip
-
-onLinux('a disk that is full holds up the sink until there is room', async () => {
-  const path = join(makeFolder(), 'prices.db')
-  const program = compileProgram('full-disk')
-  const total = 1500
-  // A limit of the process on the size of its files: that of the log of changes.
-  const { child, line, ended, lines } = runCommand(
-    ...(['sh', '-c'] as const),
-    `trap '' XFSZ; exec prlimit --fsize=500000:unlimited ${process.execPath} ${program} ${path} ${total}`,
-  )
-  const failure = JSON.parse((await line('failed')).slice('failed '.length))
-  expect(failure).toMatchObject({
-    name: 'DataStreamsError',
-    isRetryable: true,
-    message: `duckdb ${path} can’t be written: the disk is full`,
-  })
-  spawnSync('prlimit', ['--fsize=unlimited', '--pid', String(child.pid)])
-  expect(await ended).toBe(0)
-  expect(lines.filter(each => !each.startsWith('failed'))).toEqual([])
-  const sql = `SELECT count(*)::INT AS n, count(DISTINCT (feed_id, observations_timestamp))::INT AS keys
-    FROM reports_v3`
-  expect(await query(path, sql)).toEqual([{ n: total, keys: total }])
+// With a full disk, and with a file of another user: in the full tier.
+test.each([
+  ['IO Error: Could not write file: No space left on device', true, 'the disk is full'],
+  ['IO Error: Could not write file: File too large', true, 'the disk is full'],
+  ['IO Error: Cannot open file: Permission denied', false, 'this process may not write it: '],
+])('%s is an error that says so', (message, isRetryable, said) => {
+  const error = databaseError('duckdb x', 'written', new Error(message))
+  expect(error.message).toContain(`duckdb x can’t be written: ${said}`)
+  expect([error.isRetryable ?? false, error.name]).toEqual([
+    isRetryable,
+    isRetryable ? 'DataStreamsError' : 'ValidationError',
+  ])
 })
 
 describe('a table that is not ours is an error that says what to do', () => {

@@ -1,8 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { pause, until } from '@sluice/test-support/waiting.js'
-import { makeFolder, query, type Row } from './support/databases.js'
+import { parquet } from '@sluice/sinks/parquet'
+import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
+import { makeFolder, opening, query, type Row } from './support/databases.js'
 import { BATCH, reportAt } from './support/numbered.js'
 import { compileProgram, runProgram } from './support/programs.js'
 
@@ -19,6 +20,25 @@ const seconds = (folder: string): Promise<readonly Row[]> =>
     `SELECT (observations_timestamp - 1800000000)::INT AS second, count(*)::INT AS n
      FROM FILES GROUP BY ALL ORDER BY ALL`,
   )
+
+test('a folder has one store at a time, also of another process', async () => {
+  const folder = join(makeFolder(), 'prices')
+  const program = compileProgram('write-loop')
+  const { child, line, ended } = runProgram(program, 'parquet', folder, '1000000')
+  await line('acked')
+  const store = parquet(folder)
+  expect(await failureOf(store.open(opening()))).toMatchObject({
+    name: 'DataStreamsError',
+    isRetryable: true,
+    message: expect.stringMatching(
+      `process ${child.pid} on .* writes into it, and .*lock is its lock`,
+    ),
+  })
+  child.kill('SIGKILL')
+  await ended
+  await store.open(opening())
+  await store.close()
+})
 
 test('a process that is killed loses no report that it has acknowledged, and puts none into two files', async () => {
   const folder = join(makeFolder(), 'prices')
