@@ -32,7 +32,7 @@ beforeEach(async () => {
 })
 
 describe('holders that are processes', () => {
-  test('hold the shares from a resharing on, and the directory none', async () => {
+  test('hold the shares from a resharing on, and the directory none, and make a new key together', async () => {
     expect(readdirSync(join(vault.directory, 'shares'))).toEqual([])
     expect(holders.map(sharesOf)).toEqual([['2.json'], ['2.json'], ['2.json']])
     for (const pair of [
@@ -48,6 +48,12 @@ describe('holders that are processes', () => {
     })
     await (holders[1] as Holder).start()
     expect(await reveal(remote, nameOf('later'), [0, 1])).toBe('put later')
+    // They make a new key together, which encrypts every secret.
+    const { publicKeyHex } = remote
+    expect(await remote.rotate()).toEqual({ generation: 3, leftOut: [] })
+    expect(remote.publicKeyHex).not.toBe(publicKeyHex)
+    expect(await reveal(remote, nameOf('key'), [0, 2])).toBe(VALUE)
+    expect(holders.map(sharesOf)).toEqual([['3.json'], ['3.json'], ['3.json']])
   })
 
   test('reshare among themselves and to others, and their old shares go', async () => {
@@ -84,27 +90,6 @@ describe('holders that are processes', () => {
     })
   })
 
-  test('make a new key together, which encrypts every secret', async () => {
-    const { publicKeyHex } = remote
-    expect(await remote.rotate()).toEqual({ generation: 3, leftOut: [] })
-    expect(remote.publicKeyHex).not.toBe(publicKeyHex)
-    expect(await reveal(remote, nameOf('key'), [0, 2])).toBe(VALUE)
-    expect(holders.map(sharesOf)).toEqual([['3.json'], ['3.json'], ['3.json']])
-  })
-
-  test('release to the callers of their file, which may change while they run', async () => {
-    const stranger = createKeys()
-    const strange = await openVault(vault.directory, { callerSecretKey: stranger.secretKey })
-    const unknown = { code: 'VAULT', message: 'the holder does not know this caller' }
-    expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
-    expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
-      message: expect.stringMatching(/give the secret key that they know this caller by/),
-    })
-    for (const { directory } of holders) trust(directory, { callers: [stranger.publicKey] })
-    expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
-    expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
-  })
-
   test('reject an older store, also after a restart', async () => {
     await remote.put({ key: 'key' }, 'new', { policy: 'anywhere' })
     expect(await reveal(remote, nameOf('key'))).toBe('new')
@@ -126,7 +111,7 @@ describe('holders that are processes', () => {
     })
   })
 
-  test('answer strangers and nonsense with an error, and go on', async () => {
+  test('answer strangers and nonsense with an error, and release to the callers of their file', async () => {
     const [{ url, key }] = holders as [Holder, ...Holder[]]
     const post = async (path: string, body: string | Uint8Array): Promise<number> => {
       const { status } = await fetch(`${url}${path}`, { method: 'POST', body: body as string })
@@ -177,5 +162,16 @@ describe('holders that are processes', () => {
       message: 'it answered 400',
     })
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
+    // The callers of their file may change while they run.
+    const stranger = createKeys()
+    const strange = await openVault(vault.directory, { callerSecretKey: stranger.secretKey })
+    const unknown = { code: 'VAULT', message: 'the holder does not know this caller' }
+    expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
+    expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
+      message: expect.stringMatching(/give the secret key that they know this caller by/),
+    })
+    for (const { directory } of holders) trust(directory, { callers: [stranger.publicKey] })
+    expect(await reveal(strange, nameOf('key'))).toBe(VALUE)
+    expect(await failureOf(reveal(remote, nameOf('key')))).toMatchObject(unknown)
   })
 })
