@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ParquetOptions, parquet } from '@sluice/sinks/parquet'
+import { inForm } from '@sluice/test-support/tier.js'
 import { failureOf } from '@sluice/test-support/waiting.js'
 import type { SinkBatch, SinkRefusal } from 'sluice/plugins/sink'
 import { feedVersion, type Report } from 'sluice/report'
@@ -77,8 +78,10 @@ const snakeCase = (name: string): string =>
   name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
 describe('the files', () => {
-  test('every version comes back exactly', async () => {
-    const reports = versions.flatMap(version =>
+  // With DuckDB, the quick tier has all of them.
+  test('versions come back exactly', async () => {
+    const some = versions.slice(-inForm(4, versions.length))
+    const reports = some.flatMap(version =>
       (['s', 'ms'] as const).map(unit =>
         makeReport({
           ...{ version, seed: version },
@@ -88,7 +91,7 @@ describe('the files', () => {
       ),
     )
     const { folder } = await written([{ reports }])
-    const names = versions.map(version => `reports_v${version}`).sort()
+    const names = some.map(version => `reports_v${version}`).sort()
     expect(filesOf(folder).map(name => name.replace(/-.*/, ''))).toEqual(names)
     const exact = (name: string, value: unknown): string => {
       const column = `"${snakeCase(name.replace(/Raw$/, ''))}"::VARCHAR`
@@ -101,7 +104,7 @@ describe('the files', () => {
         ([name]) => !['version', 'feedID'].includes(name) && !(`${name}Raw` in decoded),
       )
     }
-    for (const version of versions) {
+    for (const version of some) {
       const own = reports.filter(({ feedID }) => feedVersion(feedID) === version)
       const columns = fieldsOf(own[0] as Report).map(
         ([name, value], index) => `${exact(name, value)} AS c${index}`,

@@ -284,7 +284,7 @@ describe('threads', () => {
       const report = ${JSON.stringify(whole)}
       for (const name of ['a', 'b']) verifier.check(report, failure => { console.log(name, failure); throw new Error('mine') })
     `
-    for (const workers of ['0', '1']) {
+    for (const workers of ['1', '0'].slice(0, inForm(1, 2))) {
       const { out, code } = await run(['-e', program, workers])
       expect(out.split('\n').sort()).toEqual(['', 'a undefined', 'b undefined', 'mine', 'mine'])
       expect(code).toBe(0)
@@ -313,7 +313,7 @@ function run(args: readonly string[]): Promise<{ code: number | null; out: strin
   })
 }
 
-describe.each(['esm', 'cjs'])('the %s build', format => {
+describe.each(['cjs', 'esm'].slice(0, inForm(1, 2)))('the %s build', format => {
   const load = (path: string): string =>
     format === 'esm'
       ? `await import(${JSON.stringify(`file://${built}/esm/${path}`)})`
@@ -362,10 +362,9 @@ describe('a thread that is handed over', () => {
       log,
     )
     verifier = own
-    const given = [...many, forged]
-    const failures = await Promise.all(given.map(check))
+    const failures = await Promise.all([whole, ...many.slice(0, 4), forged].map(check))
     expect(failures.map(failure => failure?.reason)).toEqual([
-      ...many.map(() => undefined),
+      ...Array(5).fill(undefined),
       'unknown-signer',
     ])
     return { threads: own.facts().threads, warnings }
