@@ -429,19 +429,15 @@ const others = Array.from({ length: 20 }, (_, index) => `127.0.0.${index + 2}`)
 describe('a caller is served', () => {
   const addresses = ['127.0.0.1', ...others]
 
-  test('while 1,100 idle connections are held from its own address and twenty others', async () => {
+  test('while 1,100 idle connections are held from its own address and twenty others, and on the connection that has brought its requests', async () => {
+    const running = client.sendRequestAsync(ours, inputOf(world, '/hold'))
+    await until(() => world.hits.some(({ path }) => path === '/hold'))
     await holdMany(1100, addresses)
     // It has no connection yet.
     const runtime = runtimeTo({})
     await isServed(runtime)
     await holdMany(200, addresses)
     await isServed(runtime)
-  })
-
-  test('on the connection that has brought its requests, however many come after it', async () => {
-    const running = client.sendRequestAsync(ours, inputOf(world, '/hold'))
-    await until(() => world.hits.some(({ path }) => path === '/hold'))
-    await holdMany(1100, addresses)
     world.release()
     expect((await running).statusCode).toBe(200)
   })
