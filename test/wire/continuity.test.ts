@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { hurry } from '../support/hurry.js'
 import { pause, until } from '../support/waiting.js'
 import {
   densest,
@@ -57,6 +58,7 @@ describe('nothing is lost', () => {
     await stream.connect()
     publishAll(engine)
     await until(() => lost().length === 0)
+    hurry()
     await engine.stop()
     publishAll(engine)
     publishAll(engine)
@@ -130,8 +132,9 @@ describe('a backfill', () => {
       engine.publish(feedID, {}, { streamed: false, stored: false }),
     )
     engine.publish(feedID)
+    hurry()
     await until(() => gaps.length > 0)
-    await pause(1000)
+    await pause(10_000)
     expect(gaps).toEqual([
       {
         feedID,

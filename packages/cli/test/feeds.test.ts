@@ -136,6 +136,7 @@ test('an old answer stands in while the service is down, with its age', async ()
     JSON.stringify({ ...kept, fetchedAt: Date.now() - 3 * 3_600_000 }),
   )
   engine.fail({ status: 503, path, times: Number.POSITIVE_INFINITY })
+  hurry()
   const { out, err, code } = await run('feeds')
   expect([out, code]).toEqual([`${eth}\n${euro}\n${average}\n`, 0])
   expect(err).toContain('the service does not answer: this is its answer of 3 hours ago')

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { startCommand } from '@sluice/test-support/command.js'
+import { hurry } from '@sluice/test-support/hurry.js'
 import { type Service, startService } from '@sluice/test-support/service/service.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { knownFeeds } from 'sluice'
@@ -17,6 +18,7 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-away-'))
   service = await startService({ feeds: [eth], signatures: 'dummy' })
   await service.stop()
+  hurry()
 })
 afterEach(async () => {
   await service.close()

@@ -17,10 +17,16 @@ async function start(options: DataEngineOptions): Promise<DataEngine> {
   return engine
 }
 
-test('after seconds at an interval of 100 ms no report of any feed is dated later than the clock', async () => {
-  const engine = await start({ intervalMs: 100, history: 3, clock: 'manual' })
+test.each([
+  [0, [0, 1, 2]],
+  [499, [0, 1, 2]],
+  [500, [0, 1, 2, 3]],
+  [999, [1, 2, 3]],
+])('from %d ms of a second on, at an interval of 100 ms, no report of any feed is dated later than the clock', async (ms, seconds) => {
+  const now = () => START * 1000 + ms
+  const engine = await start({ intervalMs: 100, history: 3, clock: 'manual', now })
   await engine.advance(2_500)
-  const perFeed = new Map<string, number>()
+  const streamedTimes = new Map<string, number[]>(engine.feeds.map(feedID => [feedID, []]))
   const last = new Map<string, number>()
   for (const report of engine.ledger()) {
     const { feedID, validFromTimestamp, observationsTimestamp, publishedAt, streamed } = report
@@ -30,12 +36,11 @@ test('after seconds at an interval of 100 ms no report of any feed is dated late
     const before = last.get(feedID)
     if (before !== undefined) expect(validFromTimestamp).toBe(before + 1)
     last.set(feedID, observationsTimestamp)
-    if (streamed) perFeed.set(feedID, (perFeed.get(feedID) ?? 0) + 1)
+    if (streamed) streamedTimes.get(feedID)?.push(observationsTimestamp)
   }
-  expect([...perFeed.keys()].sort()).toEqual([...engine.feeds].sort())
-  for (const [feedID, count] of perFeed) {
-    if (feedID.startsWith('0x1')) expect(count).toBe(25)
-    else expect([2, 3]).toContain(count)
+  for (const [feedID, times] of streamedTimes) {
+    if (feedID.startsWith('0x1')) expect(times).toHaveLength(25)
+    else expect(times).toEqual(seconds.map(second => START + second))
   }
 })
 

@@ -124,21 +124,6 @@ export function slowSource(set: SignerSet): {
   return { source, asked, answer: () => answer() }
 }
 
-/** Makes timers and their clock run ten times as fast until the test ends. */
-export function hurry(): void {
-  const { setTimeout: start, performance: clock } = globalThis
-  const hurried = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout =>
-    start(run, ms / 10, ...args)
-  const since = clock.now()
-  const replace = (timer: unknown, performance: unknown): void =>
-    void Object.defineProperties(globalThis, {
-      setTimeout: { value: timer, configurable: true, writable: true },
-      performance: { value: performance, configurable: true, writable: true },
-    })
-  replace(hurried, { now: () => since + 10 * (clock.now() - since) })
-  closers.push(async () => replace(start, clock))
-}
-
 /** Each report of a feed ends a few seconds behind the one before. */
 export function publisher(
   engine: DataEngine,

@@ -6,6 +6,7 @@ import {
   type Plugin,
   type Status,
 } from '../../../index.js'
+import { hurry } from '../../support/hurry.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import { btcUsd, closers, engine, ethUsd, fast, open } from '../../support/wire/stream.js'
 
@@ -51,6 +52,7 @@ describe('a connection that is lost', () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 3 })
     await stream.connect()
     const closed = failureOf(stream.closed)
+    hurry(5)
     await engine.stop()
     await until(() => seen.errors.length > 0)
     await engine.start()
@@ -77,6 +79,7 @@ describe('a connection that is lost', () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: Number.POSITIVE_INFINITY })
     await stream.connect()
     await engine.stop()
+    hurry()
     await pause(2500)
     await engine.start()
     await until(() => seen.events.at(-1) === 'connected')
@@ -95,6 +98,7 @@ describe('a connection that is lost', () => {
   test('a connection that stayed healthy resets the count', async () => {
     const { stream, seen } = open({ ...fast, maxReconnectAttempts: 1 })
     await stream.connect()
+    hurry()
     for (let round = 0; round < 2; round++) {
       await pause(2100)
       engine.disconnect(1000)

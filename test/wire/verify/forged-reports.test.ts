@@ -9,8 +9,9 @@ import {
   retry,
   type Signers,
 } from '../../../index.js'
+import { hurry } from '../../support/hurry.js'
 import { pause, until } from '../../support/waiting.js'
-import { closers, ethUsd, hurry, open, publisher, start } from '../../support/wire/verify.js'
+import { closers, ethUsd, open, publisher, start } from '../../support/wire/verify.js'
 
 describe('a stream that verifies', () => {
   test('fetches the true report in place of a forged one', async () => {
@@ -81,7 +82,7 @@ describe('a stream that verifies', () => {
       return engine.network
     }
     const { stream, seen } = await open(engine, { signers })
-    hurry()
+    hurry(20)
     const publish = publisher(engine)
     publish()
     const missed = [
@@ -158,6 +159,7 @@ describe('a stream that verifies', () => {
     publish()
     const missed = publish({ streamed: false })
     publish()
+    hurry()
     await until(() => times.includes(missed.observationsTimestamp))
     expect(injected).toBe(3)
     expect(gaps).toEqual([])

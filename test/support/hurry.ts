@@ -1,0 +1,28 @@
+import { afterEach } from '@jest/globals'
+
+let end: (() => void) | undefined
+afterEach(() => end?.())
+
+/**
+ * Makes timers and their clock run several times as fast until the test ends. A limit of a product
+ * is as much shorter: it must be far from what the test needs.
+ */
+export function hurry(factor = 10): void {
+  end?.()
+  const { setTimeout: start, performance: clock } = globalThis
+  const since = clock.now()
+  const replace = (timer: unknown, performance: unknown): void =>
+    void Object.defineProperties(globalThis, {
+      setTimeout: { value: timer, configurable: true, writable: true },
+      performance: { value: performance, configurable: true, writable: true },
+    })
+  replace(
+    (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout =>
+      start(run, ms / factor, ...args),
+    { now: () => since + factor * (clock.now() - since) },
+  )
+  end = () => {
+    end = undefined
+    replace(start, clock)
+  }
+}
