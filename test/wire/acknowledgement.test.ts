@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { createClient, type Status, type Stream, type StreamOptions } from '../../index.js'
 import type { Report } from '../../report/report.js'
+import { hurry } from '../support/hurry.js'
 import { memoryCursors } from '../support/memory-cursors.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
@@ -161,6 +162,7 @@ describe('what a handler promises', () => {
 
 describe("with acknowledge: 'manual'", () => {
   test('the cursor moves as far as all is acknowledged, in whatever order that is done', async () => {
+    hurry()
     const { stream, saved, cursors } = open({ acknowledge: 'manual' })
     const reports = collect(stream)
     await stream.connect()
@@ -181,6 +183,7 @@ describe("with acknowledge: 'manual'", () => {
   })
 
   test('what is never acknowledged comes again, the very first report too', async () => {
+    hurry()
     const { stream, cursors } = open({ acknowledge: 'manual' })
     const reports = collect(stream)
     await stream.connect()

@@ -14,6 +14,7 @@ import {
 
 describe('nothing is lost', () => {
   test('when the service skips reports on an open connection', async () => {
+    hurry()
     const engine = await start()
     const { stream, lost, doubled, sources, gaps } = open(engine)
     await stream.connect()
@@ -95,6 +96,7 @@ describe('a backfill', () => {
     ['fails', { status: 500, times: 2 }],
     ['is answered with half a page, as 206', { status: 206, times: 1, body: '{"reports":[]}' }],
   ])('that %s goes on afterwards', async (_name, failure) => {
+    hurry()
     const { lost, doubled, gaps } = await hindered(
       engine => void engine.fail({ path: pagePath, ...failure }),
     )
@@ -104,6 +106,7 @@ describe('a backfill', () => {
   })
 
   test('that is cut by a reconnection goes on afterwards', async () => {
+    hurry(5)
     const { engine, stream, lost, doubled, gaps } = await hindered(
       engine => void engine.fail({ path: pagePath, status: 503, times: 2, delayMs: 400 }),
     )

@@ -1,9 +1,12 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../client/index.js'
 import { createClient, defaultPreset, type Plugin, type StreamOptions } from '../../index.js'
+import { hurry } from '../support/hurry.js'
 import { memoryCursors } from '../support/memory-cursors.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
+
+beforeEach(() => hurry())
 
 const feed = feedID(3, 1, { milliseconds: true })
 const other = feedID(3, 2, { milliseconds: true })

@@ -1,9 +1,12 @@
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { inspect } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { APIError, createClient, defaultPreset, isStreamsError, type Plugin } from '../../index.js'
+import { hurry } from '../support/hurry.js'
 import { failureOf, until } from '../support/waiting.js'
+
+beforeEach(() => hurry())
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 

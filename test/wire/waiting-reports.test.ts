@@ -8,6 +8,7 @@ import {
   type Stream,
   type StreamOptions,
 } from '../../index.js'
+import { hurry } from '../support/hurry.js'
 import { memoryCursors } from '../support/memory-cursors.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
@@ -150,6 +151,7 @@ describe('what comes after connect, while nobody takes it,', () => {
   })
 
   test('comes again where the stream is closed, for its cursor stands before it', async () => {
+    hurry()
     const cursors = memoryCursors()
     const first = open({ cursors })
     await first.stream.connect()

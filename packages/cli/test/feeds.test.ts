@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
+import { hurry } from '@sluice/test-support/hurry.js'
 import { runHere } from './support/cli.js'
 
 const eth = `0x0003${'e1'.repeat(30)}`

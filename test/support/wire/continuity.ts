@@ -85,7 +85,7 @@ function follow(
 ): Followed {
   closers.push(() => client.close())
   const stream = client.createStream(engine.feeds, {
-    reconnectInterval: 200,
+    reconnectInterval: 50,
     maxReconnectAttempts: Number.POSITIVE_INFINITY,
     ...streamOptions,
   })

@@ -56,7 +56,7 @@ export function open(engine: DataEngine, options: StreamOptions = {}, config: ob
     ...config,
   })
   closers.push(() => client.close())
-  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...options })
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 50, ...options })
   const seen = {
     times: [] as number[],
     errors: [] as (Error & Record<string, unknown>)[],
@@ -100,7 +100,7 @@ export async function own(
   ]
   const client = createClient({ endpoint, wsEndpoint, plugins })
   closers.push(() => client.close())
-  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...streamOptions })
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 50, ...streamOptions })
   const errors: (Error & Record<string, unknown>)[] = []
   const types: string[] = []
   stream.on('error', error => void errors.push(error as (typeof errors)[number]))

@@ -14,7 +14,7 @@ export const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc
 
 export const btcUsd: string = `0x0003${'ab'.repeat(30)}`
 
-export const fast: StreamOptions = { reconnectInterval: 200 }
+export const fast: StreamOptions = { reconnectInterval: 50 }
 
 export let engine: DataEngine
 

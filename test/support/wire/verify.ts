@@ -82,7 +82,7 @@ export async function open(
   }
 }> {
   const client = clientOf(engine, given, config)
-  const stream = client.createStream(engine.feeds, { reconnectInterval: 200, ...options })
+  const stream = client.createStream(engine.feeds, { reconnectInterval: 50, ...options })
   const seen = {
     reports: [] as Report[],
     refused: [] as ReportVerificationError[],

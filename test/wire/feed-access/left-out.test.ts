@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { startFaultProxy } from '@sluice/engine'
 import type { CursorStore } from '../../../index.js'
+import { hurry } from '../../support/hurry.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import {
   a,
@@ -196,6 +197,7 @@ test('the cursor of a refused feed stays as it was saved, and nothing of it is f
 })
 
 test('what is being fetched of a feed is given up when it may no longer be read', async () => {
+  hurry()
   const engine = await start({ intervalMs: 0 })
   const ofD = `/api/v1/reports/page?feedID=${d}`
   const pages = () => engine.requests().filter(({ path }) => path.startsWith(ofD)).length

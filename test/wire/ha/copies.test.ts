@@ -1,8 +1,11 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { fastPath } from '../../../client/fast/index.js'
 import { type Connect, connectSocket } from '../../../client/transport/socket.js'
+import { hurry } from '../../support/hurry.js'
 import { pause, until } from '../../support/waiting.js'
 import { ethUsd, open, start } from '../../support/wire/ha.js'
+
+beforeEach(() => hurry())
 
 describe('copies', () => {
   test('that are doubled, late and out of order are delivered once, and late is no copy', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { DataEngine } from '@sluice/engine'
+import { hurry } from '../../support/hurry.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
 import { ethUsd, names, of, open, own, start, status } from '../../support/wire/ha.js'
 
@@ -38,7 +39,7 @@ describe('an origin that fails', () => {
     )
   })
 
-  test('by refusing its first upgrade with 503 is up within 5 s of recovering', async () => {
+  test('by refusing its first upgrade with 503 is up after its next attempt', async () => {
     const engine = await start()
     engine.origins[1]?.refuse(503)
     const { stream, seen } = open(engine, { reconnectInterval: 1000 })
@@ -49,9 +50,10 @@ describe('an origin that fails', () => {
       [of(engine, '002')]: 'reconnecting',
     })
     engine.origins[1]?.refuse(undefined)
-    const started = performance.now()
+    hurry()
+    const attempts = engine.origins[1]?.upgrades ?? 0
     await until(() => stream.getMetrics().activeConnections === 2)
-    expect(performance.now() - started).toBeLessThan(5000)
+    expect(engine.origins[1]?.upgrades).toBeLessThanOrEqual(attempts + 2)
   })
 
   test.each([
@@ -62,9 +64,7 @@ describe('an origin that fails', () => {
     const engine = await start()
     fail(engine)
     const { stream, seen } = open(engine, {}, { haConnectionTimeout: 150 })
-    const started = performance.now()
     await stream.connect()
-    expect(performance.now() - started).toBeLessThan(2000)
     await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
     expect(names(seen.errors)).toEqual([
       'PartialConnectionFailureError',
@@ -132,16 +132,15 @@ describe('the last connection', () => {
   test('when it is lost, the others connect at once, however long they were to wait', async () => {
     const engine = await start()
     const [first, second] = engine.origins
-    const { stream, seen } = open(engine, { reconnectInterval: 10_000 })
+    const wait = 600_000
+    const { stream, types } = await own(engine, {}, { reconnectInterval: wait }, { maxDelay: wait })
     await stream.connect()
     await until(() => stream.getMetrics().activeConnections === 2)
     await first?.kill()
-    await until(() => seen.statuses.some(status('reconnecting')))
+    await until(() => types.includes('001 reconnecting'))
     await first?.restart()
-    const started = performance.now()
     await second?.kill()
-    await until(() => seen.events.filter(event => event === 'connected').length === 2)
-    expect(performance.now() - started).toBeLessThan(2000)
+    await until(() => types.filter(type => type === '001 connected').length === 2)
   })
 
   test('and the others, when none of them lasts, end the stream after their attempts', async () => {

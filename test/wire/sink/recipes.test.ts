@@ -8,8 +8,11 @@ import { createClient, decodeReport, defaultPreset } from '../../../index.js'
 import { type SinkStore, sink } from '../../../plugins/sink/index.js'
 import { type StoredReport, testSink } from '../../../testing/index.js'
 import { blocksOf, pageOf } from '../../docs/pages.js'
+import { hurry } from '../../support/hurry.js'
 import { feedID, startService } from '../../support/service/service.js'
 import { until } from '../../support/waiting.js'
+
+beforeEach(() => hurry())
 
 let path: string
 let folder: string

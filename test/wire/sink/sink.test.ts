@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { ValidationError } from '../../../core/errors.js'
 import {
   createClient,
@@ -9,10 +9,13 @@ import {
 } from '../../../index.js'
 import { candles } from '../../../plugins/candles/index.js'
 import { type SinkOptions, type SinkStatus, sink } from '../../../plugins/sink/index.js'
+import { hurry } from '../../support/hurry.js'
 import { memoryCursors } from '../../support/memory-cursors.js'
 import { MemoryStore } from '../../support/memory-store.js'
 import { feedID, type Service, startService } from '../../support/service/service.js'
 import { failureOf, pause, until } from '../../support/waiting.js'
+
+beforeEach(() => hurry())
 
 const feed = feedID(3, 1, { milliseconds: true })
 const other = feedID(3, 2, { milliseconds: true })
@@ -284,7 +287,7 @@ describe('a sink', () => {
   test('advances the position with each page, also from a time within a report', async () => {
     const store = new MemoryStore()
     service.store(far)
-    await pause(50)
+    await pause(500)
     const { validFrom, observed } = service.store(far)
     const last = service.store(far).observed
     expect(observed - validFrom).toBeGreaterThan(5)

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { expect, test } from '@jest/globals'
+import { beforeEach, expect, test } from '@jest/globals'
 import { createClient, type WebSocketError } from '../../../index.js'
 import { type Connect, openWebSocket } from '../../../platform/socket.js'
 import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
+import { hurry } from '../../support/hurry.js'
 import { until } from '../../support/waiting.js'
+
+beforeEach(() => hurry())
 
 const closers = closeAfterEach()
 failOnUnhandled()

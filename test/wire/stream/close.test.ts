@@ -54,13 +54,10 @@ describe('close', () => {
         return opened
       },
     ],
-  ])('%s ends within a second, leaves nothing, and no event comes after', async (_name, make) => {
+  ])('%s ends it, leaves nothing, and no event comes after', async (_name, make) => {
     const opened = await make()
     const before = watched(opened)
-    const started = performance.now()
-    const both = Promise.all([opened.stream.close(), opened.stream.close()])
-    await both
-    expect(performance.now() - started).toBeLessThan(1000)
+    await Promise.all([opened.stream.close(), opened.stream.close()])
     await opened.stream.closed
     engine.blackhole(false)
     engine.publish(ethUsd)

