@@ -11,20 +11,22 @@ export function hurry(factor = 10): void {
   // The hurried clock never goes back.
   const from = globalThis.performance.now()
   end?.()
-  const { setTimeout: start, performance: clock } = globalThis
+  const { setTimeout: start, setInterval: repeat, performance: clock } = globalThis
   const since = clock.now()
-  const replace = (timer: unknown, performance: unknown): void =>
+  type Run = (...args: unknown[]) => void
+  const replace = (timer: unknown, interval: unknown, performance: unknown): void =>
     void Object.defineProperties(globalThis, {
       setTimeout: { value: timer, configurable: true, writable: true },
+      setInterval: { value: interval, configurable: true, writable: true },
       performance: { value: performance, configurable: true, writable: true },
     })
   replace(
-    (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): NodeJS.Timeout =>
-      start(run, ms / factor, ...args),
+    (run: Run, ms = 0, ...args: unknown[]) => start(run, ms / factor, ...args),
+    (run: Run, ms = 0, ...args: unknown[]) => repeat(run, ms / factor, ...args),
     { now: () => from + factor * (clock.now() - since) },
   )
   end = () => {
     end = undefined
-    replace(start, clock)
+    replace(start, repeat, clock)
   }
 }

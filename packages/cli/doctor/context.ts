@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, createClient } from 'sluice'
 import type { Client } from 'sluice/client'
-import { createLifetime, type Lifetime, ValidationError } from 'sluice/core'
+import { createLifetime, type Lifetime, sleep, ValidationError } from 'sluice/core'
 import {
   checkEgress,
   createEgress,
@@ -195,7 +194,7 @@ const PAUSE = 333
 async function readClock(context: Context): Promise<ClockReading | undefined> {
   const dates = new AnswerDates()
   for (let request = 0; request < REQUESTS; request++) {
-    if (request > 0) await wait(PAUSE, undefined, { signal: context.signal })
+    if (request > 0) await sleep(PAUSE, context.signal)
     const sentAt = Date.now()
     const { headers } = await context.head(new URL('/', context.subject.endpoint))
     if (!dates.note(headers.get('date'), sentAt, Date.now())) return undefined

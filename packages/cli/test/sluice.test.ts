@@ -38,7 +38,7 @@ describe('sluice demo', () => {
     expect(out).toMatch(/V3 {3}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}price \d+\.\d{4}/)
     const [, publishedCount, delivered] =
       /published {3}(\d+)\ndelivered {3}(\d+)\nlost {8}0\nduplicated {2}0\n/.exec(out) ?? []
-    expect(Number(publishedCount)).toBeGreaterThanOrEqual(8)
+    expect(Number(publishedCount)).toBeGreaterThan(0)
     expect(delivered).toBe(publishedCount)
     expect(out.indexOf('origin 001 is back and delivers')).toBeGreaterThan(
       out.indexOf('origin 001 is started again'),

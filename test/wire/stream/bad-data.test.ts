@@ -114,8 +114,7 @@ describe('bad data', () => {
         socket.write(
           `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
         )
-        if (upgrades === 1)
-          setTimeout(() => socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff])), 20)
+        if (upgrades === 1) setTimeout(() => socket.write(Buffer.alloc(16, 0xff)), 20)
       })
     })
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

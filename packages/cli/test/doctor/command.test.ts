@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
+import { hurry } from '@sluice/test-support/hurry.js'
 import { startProxy } from '@sluice/test-support/wire/egress.js'
 import type { DoctorReport } from '../../doctor/doctor.js'
 import { type Around, runHere, start } from '../support/cli.js'
@@ -17,6 +18,7 @@ afterAll(() => engine.close())
 const quick = ['--seconds', '0.2']
 
 test('prints a line per finding, and what is wrong with what to do', async () => {
+  hurry(4)
   const args = ['doctor', ...quick, engine.feeds[0] as string]
   const { code, out, err } = await runHere(args, {
     env: { ...env, USER_SECRET: 'another-secret-of-the-test' },
@@ -32,6 +34,7 @@ test('prints a line per finding, and what is wrong with what to do', async () =>
 })
 
 test('says why, where a feed has a name and the service can’t be asked for it', async () => {
+  hurry(4)
   const { out, code } = await runHere(['doctor', ...quick, 'ETH/USD'], {
     env: { ...env, USER_SECRET: 'another-secret-of-the-test' },
   })
@@ -52,6 +55,7 @@ test('prints an object as JSON', async () => {
 })
 
 test('colours the status on a terminal, and says there what it waits for', async () => {
+  hurry(4)
   const terminals: Around['terminals'] = ['stdout', 'stderr']
   const { out, err } = await runHere(['doctor', '--seconds', '2.6'], { env, terminals })
   expect(err).toContain('watching the origins')
@@ -72,6 +76,7 @@ test('takes the proxy of the environment, whose password stays hidden', async ()
 })
 
 test('an unknown feed is one failed check, with a suggestion, and the others run', async () => {
+  hurry(4)
   const known = engine.feeds[0] as string
   const { code, out } = await runHere(['doctor', ...quick, known, 'ETH/UST', '0x12'], { env })
   expect(out).toMatch(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { hurry } from '@sluice/test-support/hurry.js'
 import { until } from '@sluice/test-support/waiting.js'
 import { diagnose, expectOne, feed, SERVED, startService } from '../support/cli/doctor.js'
 
@@ -34,6 +35,7 @@ test('finds nothing wrong where nothing is', async () => {
 
 describe('finds and names', () => {
   test('feeds that the service is going to retire', async () => {
+    hurry(4)
     const { subject, engine } = await startService()
     const old = subject.feedIDs[0] as string
     engine.catalogue.set(old, { name: 'OLD/USD', expectedDecommissionAt: '2126-12-01T00:00:00Z' })
@@ -45,6 +47,7 @@ describe('finds and names', () => {
   })
 
   test('no date, if the service has no catalogue', async () => {
+    hurry(4)
     const { subject, engine } = await startService()
     engine.fail({ status: 404, path: '/api/v1/discovery' })
     const diagnosis = await diagnose(subject)
@@ -61,12 +64,14 @@ describe('finds and names', () => {
   })
 
   test('a clock of another day, which nothing corrects', async () => {
+    hurry(4)
     const { subject } = await startService({ now: () => Date.now() - 3 * DAY })
     const diagnosis = await diagnose(subject)
     expectOne(diagnosis, /^clock: is 2\d+\.\d s .* ahead of the service’s/, SERVED)
   })
 
   test('a wrong secret', async () => {
+    hurry(4)
     const { subject } = await startService()
     const userSecret = 'another-secret-of-the-test'
     const credentials = { apiKey: subject.credentials?.apiKey as string, userSecret }
@@ -80,6 +85,7 @@ describe('finds and names', () => {
   })
 
   test('an answer of 403, which is none of 401', async () => {
+    hurry(4)
     const { subject, engine } = await startService()
     engine.fail({ status: 403, path: '/api', times: Number.POSITIVE_INFINITY })
     expectOne(
@@ -90,6 +96,7 @@ describe('finds and names', () => {
   })
 
   test('no credentials', async () => {
+    hurry(4)
     const { subject } = await startService()
     const diagnosis = await diagnose({ ...subject, credentials: undefined })
     expectOne(diagnosis, /^credentials: API_KEY and USER_SECRET are not set/, SERVED.slice(1))
@@ -97,6 +104,7 @@ describe('finds and names', () => {
   })
 
   test('one dead origin', async () => {
+    hurry(4)
     const { subject, engine } = await startService()
     await engine.origins[1]?.kill()
     const diagnosis = await diagnose(subject)
@@ -124,6 +132,7 @@ describe('finds and names', () => {
   })
 
   test('one feed that the key is not entitled to', async () => {
+    hurry(4)
     const { subject, engine } = await startService()
     engine.entitle(feed(2), false)
     const diagnosis = await diagnose({ ...subject, feedIDs: [feed(1), feed(2)] })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { createCertificateAuthority, startFaultProxy } from '@sluice/engine'
+import { hurry } from '@sluice/test-support/hurry.js'
 import { startProxy } from '@sluice/test-support/wire/egress.js'
 import type { Subject } from '../../doctor/context.js'
 import { closers, diagnose, expectOne, SERVED, startService } from '../support/cli/doctor.js'
@@ -24,6 +25,7 @@ describe('finds and names', () => {
   })
 
   test('a certificate that expires within two weeks, as a warning', async () => {
+    hurry(4)
     const { ca, issue } = await createCertificateAuthority()
     const { subject } = await startService({}, issue({ hosts: ['localhost'] }))
     const diagnosis = await diagnose({ ...subject, network: { tls: { ca } } })
@@ -66,6 +68,7 @@ describe('finds and names', () => {
   })
 
   test('slow REST, as a warning', async () => {
+    hurry(4)
     const { subject } = await startService()
     const proxy = await startFaultProxy({ upstream: subject.endpoint })
     closers.push(() => proxy.close())
@@ -79,6 +82,7 @@ describe('finds and names', () => {
   })
 
   test('no high availability, as a warning', async () => {
+    hurry(4)
     const { subject } = await startService({ origins: 1 })
     const diagnosis = await diagnose(subject)
     expect(diagnosis.of('failed')).toEqual([])
@@ -121,6 +125,7 @@ describe('finds and names', () => {
   })
 
   test('a Node that is too old', async () => {
+    hurry(4)
     const { subject } = await startService()
     const diagnosis = await diagnose({ ...subject, nodeVersion: '18.20.8' })
     expectOne(diagnosis, /^node: 18\.20\.8 is too old: sluice .* needs Node >=20/)
@@ -129,6 +134,7 @@ describe('finds and names', () => {
 })
 
 test('goes through a proxy that wants a password, which is not in its report', async () => {
+  hurry(4)
   const { subject } = await startService()
   const password = 'open:sesame/100%'
   const proxy = await startProxy({ username: 'someone', password })

@@ -12,7 +12,8 @@ export interface Case {
 }
 
 const signed = ['--signers', 'signers.json']
-const line = /ETH\/USD +V3 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +price \d+\.\d{4} /
+// Feeds come in any order.
+const line = /(?:ETH|BTC)\/USD +V3 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +price \d+\.\d{4} /
 export const cases: Readonly<Record<string, Case>> = {
   feeds: {
     args: [],
