@@ -311,10 +311,17 @@ describe('a clock that is wrong', () => {
   })
 
   test('costs no more requests in a second than the limit', async () => {
-    const { client, clock, engine } = await setUp()
+    // Noted where they are sent: a busy machine receives them later, and closer together.
+    const times: number[] = []
+    const { client, clock, engine } = await setUp({
+      fetch: (input, init) => {
+        times.push(performance.now())
+        return fetch(input, init)
+      },
+    })
     clock.ahead = 30_000
     await Promise.all(Array.from({ length: 12 }, () => client.listFeeds()))
-    const times = engine.requests().map(({ at }) => at)
+    expect(times).toHaveLength(engine.requests().length)
     for (const [index, at] of times.entries())
       expect((times[index + 10] ?? Number.POSITIVE_INFINITY) - at).toBeGreaterThan(900)
   })

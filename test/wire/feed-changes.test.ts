@@ -10,6 +10,7 @@ import {
   v3,
 } from '../../index.js'
 import { closeAfterEach } from '../support/closing.js'
+import { hurry } from '../support/hurry.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { failureOf, pause, until } from '../support/waiting.js'
 
@@ -53,6 +54,7 @@ describe('many changes of feeds in a row', () => {
     ['one connection, with a bound', 1, 4, 24],
     ['two origins, with a bound', 2, 6, 12],
   ])('over %s, open no more sockets than that', async (_name, origins, maxConnections, many) => {
+    hurry(4)
     const options = maxConnections === 18 ? {} : { maxConnections }
     const { service, stream, times } = await open(origins, options)
     const published: number[] = []

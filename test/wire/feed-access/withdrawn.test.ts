@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { ConnectionChange } from '../../../client/index.js'
 import { createClient, defaultPreset, type Plugin } from '../../../index.js'
+import { hurry } from '../../support/hurry.js'
 import { pause, until } from '../../support/waiting.js'
 import {
   a,
@@ -24,6 +25,7 @@ describe('where there is no room for both the old and the new connections', () =
     async (origins, maxConnections) => {
       const engine = await start({ origins, intervalMs: 0 })
       const { stream, seen } = open(engine, [a, c], { maxConnections })
+      hurry()
       await stream.connect()
       await until(() => stream.getMetrics().activeConnections === origins)
       engine.entitle(c, false)

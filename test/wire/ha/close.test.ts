@@ -29,7 +29,12 @@ describe('close', () => {
     const { stream, seen } = open(engine)
     stream.connect().catch(() => undefined)
     await pause(ms)
+    // What it must not wait for: a handshake has ten seconds.
+    let isLate = false
+    const late = setTimeout(() => (isLate = true), 9000)
     await stream.close()
+    clearTimeout(late)
+    expect(isLate).toBe(false)
     const before = JSON.stringify([seen.events, seen.statuses.length, seen.errors.length])
     engine.blackhole(false)
     for (const origin of engine.origins) {

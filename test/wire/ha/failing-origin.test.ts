@@ -63,7 +63,12 @@ describe('an origin that fails', () => {
   ])('%s does not keep connect waiting', async (_name, fail) => {
     const engine = await start()
     fail(engine)
-    const { stream, seen } = open(engine, {}, { haConnectionTimeout: 150 })
+    const { stream, seen } = open(
+      engine,
+      // Longer than the test: connect would never be over.
+      { connectTimeout: 600_000, reconnectInterval: 600_000 },
+      { haConnectionTimeout: 150 },
+    )
     await stream.connect()
     await until(() => names(seen.errors).includes('InsufficientConnectionsError'))
     expect(names(seen.errors)).toEqual([

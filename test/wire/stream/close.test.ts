@@ -57,7 +57,12 @@ describe('close', () => {
   ])('%s ends it, leaves nothing, and no event comes after', async (_name, make) => {
     const opened = await make()
     const before = watched(opened)
+    // What it must not wait for: a handshake has ten seconds, and pings are missed later still.
+    let isLate = false
+    const late = setTimeout(() => (isLate = true), 9000)
     await Promise.all([opened.stream.close(), opened.stream.close()])
+    clearTimeout(late)
+    expect(isLate).toBe(false)
     await opened.stream.closed
     engine.blackhole(false)
     engine.publish(ethUsd)

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { type Config, createClient, type Stream, type StreamOptions } from '../../../index.js'
 import type { Report } from '../../../report/report.js'
 import { closeAfterEach, failOnUnhandled } from '../../support/closing.js'
+import { hurry } from '../../support/hurry.js'
 import { memoryCursors } from '../../support/memory-cursors.js'
 import { feedID, type Service, startService } from '../../support/service/service.js'
 import { pause, until } from '../../support/waiting.js'
@@ -181,6 +182,7 @@ describe('a stream that wants the newest alone', () => {
   const newest: Partial<Config> = { continuity: { order: 'newest' } }
 
   test('fetches nothing where a newer one comes by itself', async () => {
+    hurry()
     const { stream, came, gaps } = await open(newest)
     publish([1, 2])
     await until(() => came.length === 2)
@@ -201,6 +203,7 @@ describe('a stream that wants the newest alone', () => {
   })
 
   test('fetches the newest where none comes, of many in two requests, and moves its cursor', async () => {
+    hurry()
     const cursors = memoryCursors()
     const { stream, came, gaps } = await open(newest, { cursors })
     publish([1, 2])
@@ -217,6 +220,7 @@ describe('a stream that wants the newest alone', () => {
   })
 
   test('resumes from its cursor with the newest', async () => {
+    hurry()
     const cursors = memoryCursors()
     cursors.saved = { [feed]: past }
     store(range(1, 50))
