@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import {
   createClient,
@@ -23,8 +23,6 @@ import {
   startService,
 } from '../../support/service/service.js'
 import { until } from '../../support/waiting.js'
-
-beforeEach(() => hurry())
 
 /** As many signers as the networks of the service have: a report has six signatures. */
 const network = makeNetwork({ size: 16, f: 5 })
@@ -132,6 +130,7 @@ describe('a stream that can not verify as fast as reports come', () => {
   })
 
   test('says so of signers that are slow to come, too', async () => {
+    hurry()
     const service = await start(3)
     let answer: (set: SignerSet) => void = () => undefined
     const signers = () => new Promise<SignerSet>(resolve => (answer = resolve))
