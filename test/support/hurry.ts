@@ -13,6 +13,7 @@ export function hurry(factor = 10): void {
   end?.()
   const { setTimeout: start, setInterval: repeat, performance: clock } = globalThis
   const since = clock.now()
+  const now = (): number => from + factor * (clock.now() - since)
   type Run = (...args: unknown[]) => void
   const replace = (timer: unknown, interval: unknown, performance: unknown): void =>
     void Object.defineProperties(globalThis, {
@@ -23,7 +24,14 @@ export function hurry(factor = 10): void {
   replace(
     (run: Run, ms = 0, ...args: unknown[]) => start(run, ms / factor, ...args),
     (run: Run, ms = 0, ...args: unknown[]) => repeat(run, ms / factor, ...args),
-    { now: () => from + factor * (clock.now() - since) },
+    new Proxy(clock, {
+      get(_, name) {
+        if (name === 'now') return now
+        // A library that is loaded meanwhile keeps the other functions.
+        const value: unknown = Reflect.get(clock, name)
+        return typeof value === 'function' ? value.bind(clock) : value
+      },
+    }),
   )
   end = () => {
     end = undefined
