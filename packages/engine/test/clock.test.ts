@@ -22,27 +22,30 @@ test.each([
   [499, [0, 1, 2]],
   [500, [0, 1, 2, 3]],
   [999, [1, 2, 3]],
-])('from %d ms of a second on, at an interval of 100 ms, no report of any feed is dated later than the clock', async (ms, seconds) => {
-  const now = () => START * 1000 + ms
-  const engine = await start({ intervalMs: 100, history: 3, clock: 'manual', now })
-  await engine.advance(2_500)
-  const streamedTimes = new Map<string, number[]>(engine.feeds.map(feedID => [feedID, []]))
-  const last = new Map<string, number>()
-  for (const report of engine.ledger()) {
-    const { feedID, validFromTimestamp, observationsTimestamp, publishedAt, streamed } = report
-    const unitMs = feedID.startsWith('0x1') ? 1 : 1000
-    expect(observationsTimestamp * unitMs).toBeLessThanOrEqual(publishedAt)
-    expect(observationsTimestamp * unitMs).toBeLessThanOrEqual(engine.now())
-    const before = last.get(feedID)
-    if (before !== undefined) expect(validFromTimestamp).toBe(before + 1)
-    last.set(feedID, observationsTimestamp)
-    if (streamed) streamedTimes.get(feedID)?.push(observationsTimestamp)
-  }
-  for (const [feedID, times] of streamedTimes) {
-    if (feedID.startsWith('0x1')) expect(times).toHaveLength(25)
-    else expect(times).toEqual(seconds.map(second => START + second))
-  }
-})
+])(
+  'from %d ms of a second on, at an interval of 100 ms, no report of any feed is dated later than the clock',
+  async (ms, seconds) => {
+    const now = () => START * 1000 + ms
+    const engine = await start({ intervalMs: 100, history: 3, clock: 'manual', now })
+    await engine.advance(2_500)
+    const streamedTimes = new Map<string, number[]>(engine.feeds.map(feedID => [feedID, []]))
+    const last = new Map<string, number>()
+    for (const report of engine.ledger()) {
+      const { feedID, validFromTimestamp, observationsTimestamp, publishedAt, streamed } = report
+      const unitMs = feedID.startsWith('0x1') ? 1 : 1000
+      expect(observationsTimestamp * unitMs).toBeLessThanOrEqual(publishedAt)
+      expect(observationsTimestamp * unitMs).toBeLessThanOrEqual(engine.now())
+      const before = last.get(feedID)
+      if (before !== undefined) expect(validFromTimestamp).toBe(before + 1)
+      last.set(feedID, observationsTimestamp)
+      if (streamed) streamedTimes.get(feedID)?.push(observationsTimestamp)
+    }
+    for (const [feedID, times] of streamedTimes) {
+      if (feedID.startsWith('0x1')) expect(times).toHaveLength(25)
+      else expect(times).toEqual(seconds.map(second => START + second))
+    }
+  },
+)
 
 test('what is published by hand is dated ahead, and automatic publishing waits for the clock', async () => {
   let clock = START * 1000 + 400
