@@ -32,7 +32,7 @@ test(`holders that are killed, stopped and lie for ${seconds} s cost no request,
   expect(failures).toEqual([])
   expect(twice).toEqual([])
   expect([served, received]).toEqual([requests, requests])
-  expect(requests).toBeGreaterThanOrEqual(isShort ? seconds : seconds * RATE)
+  expect(requests).toBeGreaterThanOrEqual(isShort ? seconds : (seconds * RATE) / 4)
   for (const [index, count] of lies.entries()) {
     if (count >= ENOUGH_LIES) expect([index, named[index]]).not.toEqual([index, 0])
     if (count === 0) expect([index, named[index]]).toEqual([index, 0])
