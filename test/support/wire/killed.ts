@@ -65,6 +65,7 @@ function startProcess({ name, consumer, options, isFailing = false }: Chain) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
   const cursors = join(folder, `${name}.json`)
   const ledger = join(folder, `${name}.ledger`)
+  const acknowledge = consumer.includes('acknowledge()') ? 'manual' : 'automatic'
   const program = `
     const { openSync, writeSync } = require('node:fs')
     const { createClient } = require(${JSON.stringify(built('cjs/index.js'))})
@@ -83,7 +84,8 @@ function startProcess({ name, consumer, options, isFailing = false }: Chain) {
     }
     const client = createClient(${JSON.stringify({ apiKey, userSecret, endpoint, wsEndpoint })})
     const stream = client.createStream(${JSON.stringify(feeds)}, {
-      cursors, maxReconnectAttempts: Infinity, ...${JSON.stringify(options ?? {})},
+      cursors, maxReconnectAttempts: Infinity, acknowledge: ${JSON.stringify(acknowledge)},
+      ...${JSON.stringify(options ?? {})},
     })
     stream.on('error', error => ${isFailing} || writeSync(2, error.message + '\\n'))
     stream.on('gap', gap => writeSync(2, JSON.stringify(gap) + '\\n'))
