@@ -211,7 +211,7 @@ describe.each(obstacles)('%s in its place', (what, put) => {
     message: `the lock file ${path} must be a file, and not a ${kind}: remove it`,
   })
 
-  test('is an error of who takes the lock, and of who looks for its owner', async () => {
+  test('is an error for the process that takes the lock, and for a process that looks for the owner', async () => {
     await obstruct(path)
     const { found } = take(60_000)
     await wait(0)
@@ -219,7 +219,7 @@ describe.each(obstacles)('%s in its place', (what, put) => {
     expect(() => ownerOf(path)).toThrow(error().message)
   })
 
-  test('is an error of who holds the lock, and stays', async () => {
+  test('is an error for the process that holds the lock, and stays', async () => {
     const { found } = take()
     await wait(0)
     const lock = found.result as Lock
