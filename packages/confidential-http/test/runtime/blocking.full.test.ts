@@ -60,7 +60,7 @@ describe('a local runtime whose enclave fails', () => {
     expect(failing(sent.result).error).toBe(error)
     expect(send('/').result().statusCode).toBe(200)
     world.release()
-    // What else was under way in a thread that ended fails with it, for the same reason.
+    // Other requests in a thread that ends fail for the same reason.
     if (error.message.includes('thread')) expect(await failureOf(waiting)).toBe(error)
     else expect((await waiting).statusCode).toBe(200)
 
