@@ -5,11 +5,8 @@ import { ReportDecodingError } from '../../report/full-report.js'
 import type { ConformanceError } from '../../testing/faults.js'
 import { sampleReport } from '../../testing/reports.js'
 import { type DecoderSample, testDecoder } from '../../testing/test-decoder.js'
-import { withoutStacks } from '../support/stacks.js'
 import { failureOf } from '../support/waiting.js'
 import { documentedRules } from './documented-rules.js'
-
-withoutStacks()
 
 const idOf = (version: number, unit = 0): string =>
   `0x${unit}${version.toString(16).padStart(3, '0')}${'ab'.repeat(30)}`

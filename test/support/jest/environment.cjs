@@ -13,6 +13,19 @@ module.exports = class MeasuredEnvironment extends TestEnvironment {
     super(config, context)
     this.#name = relative(config.projectConfig.rootDir, context.testPath)
     this.#begin = this.#since = now()
+    this.#keepLinesOfStacks()
+  }
+
+  /** Jest looks up the source of each line of each stack. A line that was looked up is kept: the library's errors read their stacks. */
+  #keepLinesOfStacks() {
+    const lines = new Map()
+    const lineOf = frame => {
+      const text = frame.toString()
+      if (!lines.has(text)) lines.set(text, Error.prepareStackTrace({}, [frame]).split('\n').at(-1))
+      return lines.get(text)
+    }
+    this.global.Error.prepareStackTrace = (error, frames) =>
+      [Error.prepareStackTrace(error, []), ...frames.map(lineOf)].join('\n')
   }
 
   handleTestEvent({ name, describeBlock, test }) {
