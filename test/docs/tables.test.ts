@@ -21,13 +21,16 @@ function namesIn(path: string, column: string): string[] {
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort()
 
 test('every error code is in the table of errors', () => {
-  const codes = sources.flatMap(path =>
-    findNodes(read(path)).flatMap(node =>
-      ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
-        ? node.members.map(({ name }) => name?.getText() ?? '')
-        : [],
-    ),
-  )
+  const codes = sources
+    .map(read)
+    .filter(text => text.includes('interface ErrorClasses'))
+    .flatMap(text =>
+      findNodes(text).flatMap(node =>
+        ts.isInterfaceDeclaration(node) && node.name.text === 'ErrorClasses'
+          ? node.members.map(({ name }) => name?.getText() ?? '')
+          : [],
+      ),
+    )
   expect(codes.length).toBeGreaterThan(30)
   expect(namesIn('docs/reference/errors.md', '`code`').sort()).toEqual(codes.sort())
 })
