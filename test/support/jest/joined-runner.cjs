@@ -20,7 +20,7 @@ module.exports = class JoinedRunner extends TestRunner {
 
   constructor(globalConfig, context) {
     // Many tests wait for sockets: with so many workers, the cores are busy all the same.
-    super({ ...globalConfig, maxWorkers: Math.ceil(2.5 * globalConfig.maxWorkers) }, context)
+    super({ ...globalConfig, maxWorkers: 2 * globalConfig.maxWorkers + 3 }, context)
   }
 
   runTests(tests, watcher, options) {
