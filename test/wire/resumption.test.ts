@@ -73,6 +73,7 @@ describe('a stream with cursors', () => {
       const killedAt: number[] = []
       let reader = startReader(log)
       await until(() => linesOf(log).length > 0)
+      const before = engine.ledger().length
       // A reader that is killed before its first save leaves nothing to go on from.
       await until(() => existsSync(join(folder, 'cursors.json')))
       for (let kill = 0; kill < KILLS; kill++) {
@@ -83,6 +84,8 @@ describe('a stream with cursors', () => {
         await pause(Math.random() * 500)
         reader = startReader(log)
       }
+      // Reports enough to lose one: more than 20 for each kill, of all feeds.
+      await until(() => engine.ledger().length > before + KILLS * 40)
       engine.pause()
       const [start = ''] = linesOf(log)
       const feeds = new Set(engine.feeds)

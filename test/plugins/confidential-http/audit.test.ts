@@ -25,11 +25,11 @@ function collect(fail: (event: AuditEvent) => unknown = () => undefined): Collec
 
 const call = callOf({
   caller: 'ab'.repeat(32),
-  url: 'https://api.example:8443/path-1234?token=query-1234',
-  body: 'body-1234 {{.apiKey}}',
-  multiHeaders: new Map([['X-1234', ['header-1234']]]),
-  publicValues: new Map([['p', 'public-1234']]),
-  released: new Map([['apiKey', 'secret-1234']]),
+  url: 'https://api.example:8443/path-xq9z?token=query-xq9z',
+  body: 'body-xq9z {{.apiKey}}',
+  multiHeaders: new Map([['X-xq9z', ['header-xq9z']]]),
+  publicValues: new Map([['p', 'public-xq9z']]),
+  released: new Map([['apiKey', 'secret-xq9z']]),
   secrets: [
     { key: 'apiKey', namespace: 'main', owner: OWNER },
     { key: 'other', namespace: 'staging', owner: OWNER },
@@ -44,8 +44,8 @@ describe('audit', () => {
     const { reply } = carry([audit({ log })], call, given => {
       before = [...events]
       given.onConnected?.()
-      const multiHeaders = new Map([['Echo', ['answer-1234']]])
-      return replyOf({ status: 418, body: new TextEncoder().encode('said-1234'), multiHeaders })
+      const multiHeaders = new Map([['Echo', ['answer-xq9z']]])
+      return replyOf({ status: 418, body: new TextEncoder().encode('said-xq9z'), multiHeaders })
     })
     await reply
     expect(before).toEqual([
@@ -64,12 +64,12 @@ describe('audit', () => {
       { type: 'answer', request: 1, status: 418, sent: true, bytes: 9, ms: expect.any(Number) },
     ])
     // Of what was sent and answered nothing is recorded but sizes.
-    expect(JSON.stringify(events)).not.toContain('1234')
+    expect(JSON.stringify(events)).not.toContain('xq9z')
   })
 
   test.each([
-    ['an error of this library', new EnclaveError('says-1234', { code: 'TEMPLATE' }), 'TEMPLATE'],
-    ['any other', new TypeError('says-1234'), 'UNKNOWN'],
+    ['an error of this library', new EnclaveError('says-xq9z', { code: 'TEMPLATE' }), 'TEMPLATE'],
+    ['any other', new TypeError('says-xq9z'), 'UNKNOWN'],
   ])('records the code of %s and nothing of its words, and throws it on', async (...row) => {
     const [, thrown, code] = row
     const { log, events } = collect()
@@ -78,7 +78,7 @@ describe('audit', () => {
     })
     expect(await failureOf(reply)).toBe(thrown)
     expect(events[1]).toMatchObject({ type: 'answer', request: 1, code, sent: false, bytes: 0 })
-    expect(JSON.stringify(events)).not.toContain('1234')
+    expect(JSON.stringify(events)).not.toContain('xq9z')
   })
 
   test('records a caller that has gone', async () => {
@@ -93,7 +93,7 @@ describe('audit', () => {
   })
 
   test('makes no request that it can not record', async () => {
-    const { log } = collect(() => new Error('disk-1234'))
+    const { log } = collect(() => new Error('disk-xq9z'))
     const { reply, sent } = carry([audit({ log })], call)
     const error = await failureOf(reply)
     expect(error).toMatchObject({ name: 'EnclaveError', code: 'AUDIT' })

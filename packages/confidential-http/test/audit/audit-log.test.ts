@@ -160,8 +160,8 @@ describe('an audit log', () => {
   test('rejects the record whose onRecord throws, without its words, and goes on', async () => {
     const log = await openLog({
       onRecord(_line, { seq }) {
-        if (seq === 2) throw new Error('sk-live-4242')
-        if (seq === 3) return Promise.reject(new Error('sk-live-4242'))
+        if (seq === 2) throw new Error('sk-live-x9q7')
+        if (seq === 3) return Promise.reject(new Error('sk-live-x9q7'))
         return undefined
       },
     })

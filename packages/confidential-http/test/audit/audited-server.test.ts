@@ -19,7 +19,7 @@ import {
 import { createVault } from '../../vault/create-vault.js'
 import type { Vault } from '../../vault/vault.js'
 
-const SECRET = 'sk-live-audited-4242'
+const SECRET = 'sk-live-audited-x9q7'
 const client = new ConfidentialHTTPClient()
 const keys = createKeys()
 const [caller, quiet] = [createKeys(), createKeys()]

@@ -19,7 +19,7 @@ import type { Vault } from '../../vault/vault.js'
 import { type RawServer, startRawServer } from '../support/raw-server.js'
 
 const OWNER = 'ab'.repeat(20)
-const SECRET = 'sk-live-4242-abcdefgh"/+?'
+const SECRET = 'sk-live-x9q7-abcdefgh"/+?'
 const DIGITS = 'c0ffee00'.repeat(8)
 const BASIC = Buffer.from(`user:${SECRET}`).toString('base64')
 

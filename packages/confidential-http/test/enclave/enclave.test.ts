@@ -137,7 +137,7 @@ describe('an enclave', () => {
     const asking = { enclave: enclaveOf({}, [mine]), secrets: ['apiKey'] }
     expect(valuesOf(await ask({ multiHeaders }, asking), 'X-Seen')).toEqual(['yes'])
     expect(inspect(seen, { depth: 9 })).not.toContain('sk-live')
-    expect(external.received[0]?.lines).toContainEqual(['Key', 'sk-live-4242'])
+    expect(external.received[0]?.lines).toContainEqual(['Key', 'sk-live-x9q7'])
     expect(external.received[0]?.lines.filter(([name]) => name.toLowerCase() === 'x-mine')).toEqual(
       [['x-mine', 'set']],
     )
@@ -154,7 +154,7 @@ describe('an enclave', () => {
     const bodyString = '{"k":"{{.apiKey}}"}'
     const asking = { enclave: createEnclave({ plugins }), secrets: ['apiKey'] }
     await ask({ url, method: 'POST', bodyString }, asking)
-    const body = '{"k":"sk-live-4242"}'
+    const body = '{"k":"sk-live-x9q7"}'
     const hash = createHash('sha256').update(body).digest('hex')
     const signature = createHmac('sha256', 'the-user-secret')
       .update(`POST /path?q=1 ${hash} the-key 7`)

@@ -97,7 +97,7 @@ describe('an external server that fails', () => {
       { secrets: ['apiKey'] },
     )
     expect(await failureOf(failed)).toMatchObject({ code: 'UPSTREAM_ANSWER' })
-    expect(repeated).toContain('sk-live-4242')
+    expect(repeated).toContain('sk-live-x9q7')
   })
 
   test.each([

@@ -21,7 +21,7 @@ import { plant } from '../support/vault/plant.js'
 import { putWithoutPolicy } from '../support/vault/put-without-policy.js'
 
 /** Each is one of the secrets whose parts must never leave the enclave. */
-const VALUE = 'sk-live-4242'
+const VALUE = 'sk-live-x9q7'
 const here = { hosts: ['localhost', '127.0.0.1'], customRoots: true }
 beforeAll(async () => {
   const put = (key: string, policy: Parameters<typeof vault.put>[2]): Promise<void> =>

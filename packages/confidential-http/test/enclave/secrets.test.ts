@@ -58,7 +58,7 @@ describe('secrets', () => {
       vaultDonSecrets,
     }
     await ask({}, { input, caller: { owner: `0X${OWNER}` } })
-    expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
+    expect(external.received[0]?.body.toString()).toBe('sk-live-x9q7')
   })
 
   test.each([undefined, '', 'me', `0x${OWNER}00`])('are nobody’s who is called %j', async owner => {
@@ -71,7 +71,7 @@ describe('secrets', () => {
 
   test('that are no UTF-8 are refused', async () => {
     await vault.put({ key: 'bytes' }, 'x', { policy: 'anywhere' })
-    const value = Buffer.from('sk-live-4242\xff', 'latin1')
+    const value = Buffer.from('sk-live-x9q7\xff', 'latin1')
     const ciphertext = await encrypt(vault.publicKey, value, { label: ownerLabel(OWNER) })
     await plant(vault, { owner: OWNER, namespace: 'main', key: 'bytes' }, ciphertext)
     expect(await failureOf(ask({}, { secrets: ['bytes'] }))).toMatchObject({
@@ -89,7 +89,7 @@ describe('secrets', () => {
     const shareOf = (index: number): string => join(threefold.directory, `shares/1/${index}.json`)
     rmSync(shareOf(0))
     await ask(request, asking)
-    expect(external.received[0]?.body.toString()).toBe('sk-live-4242')
+    expect(external.received[0]?.body.toString()).toBe('sk-live-x9q7')
     writeFileSync(shareOf(1), readFileSync(shareOf(2)))
     expect(await failureOf(ask(request, asking))).toMatchObject({
       name: 'VaultError',

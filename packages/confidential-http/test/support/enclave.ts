@@ -19,21 +19,21 @@ export const OWNER = '00112233445566778899aabbccddeeff00112233'
 export const DIGITS: string = 'c0ffee00'.repeat(8)
 
 export const SECRETS: {
-  readonly apiKey: 'sk-live-4242'
-  readonly quoted: 'sk-"live"\\4242'
-  readonly braces: '{{.apiKey}}-4242'
-  readonly line: 'sk-live\r\nX-Injected: 4242'
+  readonly apiKey: 'sk-live-x9q7'
+  readonly quoted: 'sk-"live"\\x9q7'
+  readonly braces: '{{.apiKey}}-x9q7'
+  readonly line: 'sk-live\r\nX-Injected: x9q7'
   readonly san_marino_aes_gcm_encryption_key: string
 } = {
-  apiKey: 'sk-live-4242',
-  quoted: 'sk-"live"\\4242',
-  braces: '{{.apiKey}}-4242',
-  line: 'sk-live\r\nX-Injected: 4242',
+  apiKey: 'sk-live-x9q7',
+  quoted: 'sk-"live"\\x9q7',
+  braces: '{{.apiKey}}-x9q7',
+  line: 'sk-live\r\nX-Injected: x9q7',
   [AES_KEY_SECRET]: DIGITS,
 } as const
 
 /** Parts of secrets that must never leave the enclave. */
-export const FORBIDDEN: string[] = ['sk-live', 'sk-"live', 'sk-\\"live', '4242', DIGITS]
+export const FORBIDDEN: string[] = ['sk-live', 'sk-"live', 'sk-\\"live', 'x9q7', DIGITS]
 
 export interface Received {
   readonly method: string | undefined

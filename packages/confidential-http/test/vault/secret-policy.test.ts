@@ -273,7 +273,7 @@ describe('what is encrypted', () => {
   })
 
   test('is rejected where the policy can not be read, and no value comes out', () => {
-    const whole = withUse(policy(), bytes('sk-live-4242'))
+    const whole = withUse(policy(), bytes('sk-live-x9q7'))
     const broken = [
       whole.subarray(0, 5),
       whole.subarray(0, 20),
