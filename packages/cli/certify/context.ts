@@ -81,6 +81,11 @@ export class CertifyContext {
     this.#endsAt ??= performance.now() + this.subject.forMs
   }
 
+  /** Lets the watch go on for at least so many milliseconds from now, whatever was slow. */
+  extendWatch(ms: number): void {
+    if (this.#endsAt !== undefined) this.#endsAt = Math.max(this.#endsAt, performance.now() + ms)
+  }
+
   /** Chooses the feeds: those that the user named, or one of each version, and then others. */
   chooseFeeds(listed: readonly string[]): void {
     const { feedIDs } = this.subject

@@ -197,13 +197,18 @@ export class StreamWatch {
     }))
   }
 
-  /** Keeps a connection to an origin. The first of several is closed once, halfway. */
+  /**
+   * Keeps a connection to an origin. The first of several is closed once, halfway. Half of the time
+   * is left for it from when it is open again.
+   */
   async #follow(sight: OriginSight, isFirst: boolean): Promise<void> {
     const context = this.#context
     const halfway = context.subject.forMs / 2
     let reconnectIn = isFirst && this.sights.length > 1 ? halfway : undefined
     let isReopening = false
-    for (let failed = 0; context.left > 0 && failed <= MAX_RECONNECTS; ) {
+    // If closing took all of the time, the connection is opened again all the same.
+    const goesOn = (failed: number): boolean => context.left > 0 || (isReopening && failed === 0)
+    for (let failed = 0; goesOn(failed) && failed <= MAX_RECONNECTS; ) {
       const connection = await this.#open(sight)
       if (connection === undefined) {
         failed++
@@ -211,10 +216,13 @@ export class StreamWatch {
         continue
       }
       // Counted from when both connections are open, so that they can be compared.
-      if (isReopening) for (const each of this.sights) each.reportsAfterReconnect = 0
+      if (isReopening) {
+        for (const each of this.sights) each.reportsAfterReconnect = 0
+        context.extendWatch(halfway)
+      }
       isReopening = false
       const isPlanned = reconnectIn !== undefined
-      const span = Math.min(context.left, reconnectIn ?? context.left)
+      const span = reconnectIn ?? Number.POSITIVE_INFINITY
       reconnectIn = undefined
       const code = await this.#hold(connection, span)
       if (code === undefined) {
@@ -250,7 +258,10 @@ export class StreamWatch {
     }
   }
 
-  /** Pings for a while. Returns the close code if the service closes the connection meanwhile. */
+  /**
+   * Pings for a while, until the watch is over at the latest. Returns the close code if the service
+   * closes the connection meanwhile.
+   */
   async #hold(connection: ProbeConnection, ms: number): Promise<number | undefined> {
     const until = performance.now() + ms
     for (;;) {
