@@ -85,13 +85,15 @@ test('a request whose head has come keeps its time limit when garbage is collect
   })
   const [code] = await once(running, 'close')
   expect({ code, err: output.err }).toEqual({ code: 0, err: '' })
+  // A refusal is answered without its body after a second, which may be over.
+  const refused = expect.stringMatching(/^(too late|answered)$/)
   expect(JSON.parse(output.out)).toEqual({
     'ky silent': 'too late',
     'ky drip': 'too late',
-    'ky refused': 'too late',
+    'ky refused': refused,
     'fetch silent': 'too late',
     'fetch drip': 'too late',
-    'fetch refused': 'too late',
+    'fetch refused': refused,
     timeout: 'TimeoutError',
     node: 'TimeoutError',
   })

@@ -13,6 +13,8 @@ const MAX_CONNECTIONS = 2
 const OPEN_TIMEOUT = 10_000
 /** Milliseconds within which a ping and a close must be answered. */
 const REPLY = 5000
+/** The parts of that time, in milliseconds. Each counts as no longer than it was meant to be. */
+const REPLY_PART = 100
 /** Milliseconds between two pings. */
 const PING_EVERY = 10_000
 /** How often a connection is opened again. */
@@ -125,7 +127,7 @@ export class ProbeConnection {
       this.#alive.call = () => resolve(true)
     })
     this.#socket.ping?.()
-    const isAlive = await Promise.race([isAnswered, wait(REPLY, false, { ref: false })])
+    const isAlive = await Promise.race([isAnswered, replyTime().then(() => false)])
     this.#alive.call = undefined
     return isAlive ? performance.now() - sentAt : undefined
   }
@@ -133,7 +135,7 @@ export class ProbeConnection {
   /** Closes by the handshake. Resolves with the close code; 1006 if nobody has answered in time. */
   async close(): Promise<number> {
     this.#socket.close()
-    const code = await Promise.race([this.ended, wait(REPLY, 1006, { ref: false })])
+    const code = await Promise.race([this.ended, replyTime().then(() => 1006)])
     this.#socket.terminate()
     return code
   }
@@ -307,6 +309,15 @@ export class StreamWatch {
     if (this.ages.length < MAX_AGES)
       this.ages.push(probe.now() - inMilliseconds(feedID, seen.observed))
   }
+}
+
+/**
+ * Resolves when a reply is overdue. Time in which this process was held up does not count: then the
+ * reply may have come, and was not read.
+ */
+async function replyTime(): Promise<void> {
+  for (let waited = 0; waited < REPLY; waited += REPLY_PART)
+    await wait(REPLY_PART, undefined, { ref: false })
 }
 
 /** The name of an origin in a text. */
