@@ -48,6 +48,8 @@ module.exports = {
     '/node_modules/',
     // Run in the projects that are made of them.
     '/create-sluice/templates/',
+    // Files in which something is wrong, for the test of the runner.
+    ...(process.env.TEST_FIXTURES === '1' ? [] : ['/jest/fixtures/']),
     ...(isFull ? [] : ['\\.full\\.test\\.ts$']),
     ...(hasNats ? [] : ['\\.nats\\.test\\.ts$']),
     ...(hasServers ? [] : ['\\.servers\\.test\\.ts$']),

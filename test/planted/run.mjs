@@ -45,7 +45,12 @@ function makeTree() {
   const tree = mkdtempSync(join(tmpdir(), 'planted-'))
   if (existsSync(join(root, '.git'))) run('git', ['worktree', 'add', '-q', '--detach', tree], root)
   else cpSync(root, tree, { recursive: true, filter: path => isSource(relative(root, path)) })
-  link(join(root, 'node_modules'), join(tree, 'node_modules'))
+  for (const folder of [
+    '',
+    ...readdirSync(join(root, 'packages')).map(name => join('packages', name)),
+  ])
+    if (existsSync(join(root, folder, 'node_modules')))
+      link(join(root, folder, 'node_modules'), join(tree, folder, 'node_modules'))
   return tree
 }
 
@@ -55,6 +60,7 @@ const isSource = path => !/(^|[\\/])(node_modules|dist[^\\/]*|\.git)([\\/]|$)/.t
 function link(from, to) {
   mkdirSync(to)
   for (const entry of readdirSync(from, { withFileTypes: true })) {
+    if (entry.name === '.cache') continue
     const [source, place] = [join(from, entry.name), join(to, entry.name)]
     if (entry.isSymbolicLink()) symlinkSync(readlinkSync(source), place)
     else if (entry.name === '@sluice') link(source, place)
@@ -88,8 +94,8 @@ function findFailure(tree, files, timeout) {
   if (error?.code === 'ETIMEDOUT') return 'no test: they hang'
   const [, file] = /^FAIL (\S+)/m.exec(stderr) ?? []
   const [, test] = /^ {2}● (.+)/m.exec(stderr) ?? []
-  if (file !== undefined && test !== undefined && test !== 'Test suite failed to run')
-    return `${file}: ${test}`
+  const isRun = !/^Test suite failed to run$|the file loads$/.test(test)
+  if (file !== undefined && test !== undefined && isRun) return `${file}: ${test}`
   const missing = files.filter(each => !stderr.includes(` ${each}`))
   if (status !== 0 || missing.length > 0)
     throw new Error(`${file ?? missing} does not run: ${stderr.slice(0, 500)}`)

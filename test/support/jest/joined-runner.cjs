@@ -1,12 +1,12 @@
 // Runs the test files of a folder in one realm. A realm of its own costs each file a third of a second, which is mostly spent on loading
 // the library. A file whose text says `own realm`, or that replaces modules, gets a realm of its own.
-const { mkdirSync, readFileSync, statSync, writeFileSync } = require('node:fs')
+const { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
 const { dirname, join, relative, sep } = require('node:path')
 const { formatResultsErrors } = require('jest-message-util')
 const { default: TestRunner } = require('jest-runner')
 
 const root = join(__dirname, '../../..')
-const folder = join(root, 'node_modules/.cache/joined-tests')
 const { TEST_FULL, TEST_NATS, TEST_SINKS } = process.env
 /**
  * The most files in a realm: a larger part would keep one worker busy when the others have ended. The files of the full tier take
@@ -17,10 +17,13 @@ const OWN_REALM = /\/\/ own realm\b|\bjest\s*\.(mock|doMock|unstable_mockModule|
 
 module.exports = class JoinedRunner extends TestRunner {
   #joined = new Map()
+  /** The folder of the joined files. Each run has its own. */
+  #folder = mkdtempSync(join(tmpdir(), 'sluice-joined-'))
 
   constructor(globalConfig, context) {
     // Many tests wait for sockets: with so many workers, the cores are busy all the same.
     super({ ...globalConfig, maxWorkers: 2 * globalConfig.maxWorkers + 3 }, context)
+    process.once('exit', () => rmSync(this.#folder, { recursive: true, force: true }))
   }
 
   runTests(tests, watcher, options) {
@@ -56,8 +59,10 @@ module.exports = class JoinedRunner extends TestRunner {
   #write(files) {
     const [first] = files
     if (files.length === 1) return first
-    const path = join(folder, `${nameOf(first).replaceAll('/', '-')}.cjs`)
-    mkdirSync(folder, { recursive: true })
+    const path = join(
+      this.#folder,
+      `${this.#joined.size}-${nameOf(first).replaceAll('/', '-')}.cjs`,
+    )
     writeFileSync(path, files.map(describing).join(''))
     this.#joined.set(path, files)
     return { ...first, path }
@@ -67,7 +72,11 @@ module.exports = class JoinedRunner extends TestRunner {
     const name = nameOf(test)
     const testResults = all.testResults
       .filter(({ ancestorTitles }) => ancestorTitles[0] === name)
-      .map(result => ({ ...result, ancestorTitles: result.ancestorTitles.slice(1) }))
+      .map(result => ({
+        ...result,
+        ancestorTitles: result.ancestorTitles.slice(1),
+        fullName: result.fullName.slice(name.length + 1),
+      }))
     const count = status => testResults.filter(result => result.status === status).length
     const { config } = test.context
     const own = formatResultsErrors(testResults, config, this._globalConfig, test.path)
@@ -111,10 +120,12 @@ function describing(test) {
   const [name, path] = [nameOf(test), test.path].map(text => JSON.stringify(text))
   return `describe(${name}, () => {
   forgetHelpers()
+  const leaveBlocks = keepBlock()
   try {
     require(${path})
   } catch (error) {
-    test('loads', () => { throw error })
+    leaveBlocks()
+    test('the file loads', () => { throw error })
   }
 })
 `
