@@ -60,15 +60,18 @@ test('a client lives in the present of its clock, which nothing corrects', async
   // Each answer of the service has a date of today.
   await client.listFeeds()
   const [scope] = scopes
-  expect(Math.abs((scope as StreamScope).client.now() - clock.Date.now())).toBeLessThan(100)
+  const before = clock.Date.now()
+  const now = (scope as StreamScope).client.now()
+  expect([before <= now, now <= clock.Date.now()]).toEqual([true, true])
   const at = Math.floor(clock.Date.now())
   service.publish(feed, { observed: at, validFrom: at })
   await until(() => times.length === 1)
   expect(stream.latest(feed)?.isNewest).toBe(true)
   expect(stream.getMetrics()).toMatchObject({ ahead: 0, clockOffsetMs: 0 })
-  // Three seconds of that clock are fifty milliseconds.
+  // Three seconds of that clock are fifty milliseconds. Three seconds of the real clock would be three minutes.
   await until(() => stale.length === 1)
-  expect((stale[0] as number) - at).toBeLessThan(20_000)
+  expect((stale[0] as number) - at).toBeGreaterThanOrEqual(3000)
+  expect((stale[0] as number) - at).toBeLessThan(170_000)
   await client.close()
   await pause(20)
   expect(clock.timers).toBe(0)
@@ -106,7 +109,7 @@ test('getReportAt waits by the clock, and a request holds it', async () => {
   const report = await client.getReportAt(feed, time, { wait: true })
   expect(report.observationsTimestamp).toBe(time)
   const took = performance.now() - begun
-  expect([took > 300, took < 5000]).toEqual([true, true])
+  expect([took > 300, took < 19_000]).toEqual([true, true])
   await client.listFeeds()
   expect(holds).toEqual(['getReportsPage 1', 'listFeeds 1'])
   expect(held).toBe(0)

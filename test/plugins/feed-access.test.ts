@@ -18,7 +18,7 @@ const refuse: GetLatest = async () => {
   throw refusal
 }
 
-/** The wire rejects every call; `requests` are the times at which the list of feeds was requested. */
+/** The wire rejects every call; `requests` are the times at which the list of feeds was requested, and `attempts` those of the calls. */
 function world(
   listFeeds: ListFeeds,
   error: AuthenticationError = refusal,
@@ -26,7 +26,9 @@ function world(
   feedIDs: readonly string[] = [a, b],
 ) {
   const requests: number[] = []
+  const attempts: number[] = []
   const wire: Handler = async () => {
+    attempts.push(performance.now())
     throw error
   }
   const handler = feedAccess().attempt?.(wire) as Handler
@@ -62,7 +64,7 @@ function world(
     const connect = () => handler(call).catch((thrown: AuthenticationError) => thrown)
     return { connect, end: () => controller.abort(new Error('over')) }
   }
-  return { shard, requests }
+  return { shard, requests, attempts }
 }
 
 const never: ListFeeds = () => new Promise(() => undefined)
@@ -91,11 +93,13 @@ test('a list that never comes is waited for five seconds, and the rejection stan
 })
 
 test('the list is requested for each rejection, since what may be read may have changed', async () => {
-  const { shard, requests } = world(all)
+  const { shard, requests, attempts } = world(all)
   const { connect } = shard()
   for (let second = 1; second <= 5; second++) {
     expect(await connect()).toBe(refusal)
     expect(requests).toHaveLength(second)
+    // All feeds may be read, so the call is tried again.
+    expect(attempts).toHaveLength(2 * second)
     await jest.advanceTimersByTimeAsync(1000)
   }
 })
@@ -129,7 +133,7 @@ test('questions that hang end after 15 seconds, five at a time, and the rejectio
     asked.push(feedID)
     return new Promise(() => undefined)
   }
-  const { shard } = world(some, refusal, hang, many)
+  const { shard, attempts } = world(some, refusal, hang, many)
   const connecting = shard().connect()
   await jest.advanceTimersByTimeAsync(14_999)
   expect(await Promise.race([connecting, 'waits'])).toBe('waits')
@@ -137,6 +141,8 @@ test('questions that hang end after 15 seconds, five at a time, and the rejectio
   await jest.advanceTimersByTimeAsync(2)
   expect(await connecting).toBe(refusal)
   expect(asked).toHaveLength(5)
+  // Nobody knows whether the other feeds may be read, so the call is not tried again.
+  expect(attempts).toHaveLength(1)
   expect(jest.getTimerCount()).toBe(0)
 })
 

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import { type Connect, connectSocket } from '../../client/transport/socket.js'
 import { createClient, defaultPreset } from '../../index.js'
+import { until } from '../support/waiting.js'
 
 const ethUsd = '0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782'
 
@@ -35,7 +36,8 @@ test.each([
       let count = 0
       stream.on('disconnected', () => count++)
       engine.blackhole(true)
-      await sleep(400)
+      if (lost > 0) await until(() => count > 0)
+      else await sleep(400)
       engine.blackhole(false)
       await sleep(100)
       expect(count).toBe(lost)
