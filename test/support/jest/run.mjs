@@ -23,6 +23,9 @@ export async function runJest(args, env = {}) {
   // A program that a test has left running keeps jest waiting, and so shows itself. In CI, where nobody looks, jest ends all the
   // same, and what its process group still holds is ended with it.
   const hasGroup = isCI && process.platform !== 'win32'
+  const other = args.find(each => /\.(full|nats|servers)\.test\.ts$/.test(each))
+  if (other !== undefined && env.TEST_FULL === undefined && process.env.TEST_FULL === undefined)
+    console.log(`${other} is not of this tier: npm run test:full -- ${other}`)
   const detects = args.includes('--detect')
   const given = args.map(each => (each === '--detect' ? '--detectOpenHandles' : each))
   if (isCI || detects) given.unshift('--forceExit')
@@ -35,12 +38,13 @@ export async function runJest(args, env = {}) {
     stdio: 'inherit',
     detached: hasGroup,
   })
-  if (hasGroup)
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-      process.once(signal, () => {
-        endGroup(child.pid)
-        process.exit(1)
-      })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.once(signal, () => {
+      if (hasGroup) endGroup(child.pid)
+      else child.kill(signal)
+      rmSync(folder, { recursive: true, force: true })
+      process.exit(1)
+    })
   const [code] = await once(child, 'exit')
   if (hasGroup) endGroup(child.pid)
   tellTimes(times, performance.now() - begin)
