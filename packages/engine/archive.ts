@@ -156,6 +156,8 @@ export class Archive {
   /** When the first and the last report are published, in ms. */
   begin: number = Number.POSITIVE_INFINITY
   end: number = Number.NEGATIVE_INFINITY
+  /** How many reports are not sent to subscribers. REST has them. */
+  unstreamed = 0
   readonly #spool = new Spool()
   readonly #feeds = new Names()
   readonly #sources = new Names()
@@ -271,13 +273,17 @@ export class Archive {
     const units = this.#feeds.all.map(feedID => (feedResolution(feedID) === 's' ? 1000 : 1))
     const observed = (index: number): number =>
       this.#time.get(index) * (units[this.#feed.get(index)] as number)
+    const begins = this.#streamsBegin()
     for (let index = 0; index < length; index++) {
       const received = this.#at.get(index)
-      const isMissed = this.#sourceOf(index) === 'backfill'
+      const isFetched = this.#sourceOf(index) === 'backfill'
+      // What was fetched from before the stream began, the stream had not missed.
+      const isMissed =
+        isFetched && this.#time.get(index) > (begins[this.#feed.get(index)] as number)
       const expected = observed(index) + delayMs
-      // A missed report was stored on time, and received when it was fetched.
+      // A fetched report was stored on time, and received when it was fetched.
       if (Number.isNaN(received)) this.#at.values[index] = expected
-      else if (isMissed) this.#at.values[index] = Math.min(received, expected)
+      else if (isFetched) this.#at.values[index] = Math.min(received, expected)
       const at = this.#at.get(index)
       this.begin = Math.min(this.begin, at)
       this.end = Math.max(this.end, at)
@@ -285,11 +291,24 @@ export class Archive {
         this.#flags.values[index] = this.#flags.get(index) | IS_STREAMED
     }
     const isTwice = this.#sortFeeds(length)
+    for (let index = 0; index < length; index++)
+      if (!isTwice[index] && (this.#flags.get(index) & IS_STREAMED) === 0) this.unstreamed++
     const order = Uint32Array.from({ length }, (_, index) => index).filter(index => !isTwice[index])
     this.#order = sorted(
       order,
       (one, other) => this.#at.get(one) - this.#at.get(other) || one - other,
     )
+  }
+
+  /** The time of each feed's first report that a stream brought; Infinity if none did. */
+  #streamsBegin(): readonly number[] {
+    const begins = this.#feeds.all.map(() => Number.POSITIVE_INFINITY)
+    for (let index = 0; index < this.#at.length; index++) {
+      if (this.#sourceOf(index) === 'backfill') continue
+      const feed = this.#feed.get(index)
+      begins[feed] = Math.min(begins[feed] as number, this.#time.get(index))
+    }
+    return begins
   }
 
   /**

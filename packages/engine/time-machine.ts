@@ -192,7 +192,12 @@ export interface Replay extends Pick<DataEngine, ServiceParts> {
   readonly isPaused: boolean
   /** How many reports are not published yet. */
   readonly left: number
-  /** Resolves once the last report is published. The clock goes on. */
+  /** How many reports are not streamed, because the stream of that day had missed them. */
+  readonly unstreamed: number
+  /**
+   * Resolves once the last report is published, and every connected client has read it. The clock
+   * goes on.
+   */
   readonly ended: Promise<void>
   /** The time of the clock, in milliseconds of Unix time. */
   now(): number
@@ -275,7 +280,8 @@ async function serve(
     await read()
     for (let turn = 0; turn < TURNS; turn++) await nextTurn()
   }
-  const replay = new RunningReplay(clock, engine, publisher, archive)
+  const lag = Math.max(...origins.map(({ lagMs = 0 }) => lagMs))
+  const replay = new RunningReplay(clock, engine, publisher, archive, lag)
   for (const [feedID, spec] of Object.entries(settings.catalogue ?? {}))
     engine.catalogue.set(feedID, spec)
   for (const [index, script] of origins.entries())
@@ -311,6 +317,8 @@ class RunningReplay {
   readonly #engine: DataEngine
   readonly #publisher: Publisher
   readonly #archive: Archive
+  /** The longest delay of an origin, in milliseconds. */
+  readonly #lag: number
   /** The place of the next report in the order of publication. */
   #next: number
   /** The reports of the step that is being made. */
@@ -320,11 +328,18 @@ class RunningReplay {
     this.#end = resolve
   })
 
-  constructor(clock: ScaledClock, engine: DataEngine, publisher: Publisher, archive: Archive) {
+  constructor(
+    clock: ScaledClock,
+    engine: DataEngine,
+    publisher: Publisher,
+    archive: Archive,
+    lag: number,
+  ) {
     this.#clock = clock
     this.#engine = engine
     this.#publisher = publisher
     this.#archive = archive
+    this.#lag = lag
     this.#next = archive.placeAt(clock.Date.now() + 1)
   }
 
@@ -364,6 +379,7 @@ class RunningReplay {
       get left() {
         return own.#archive.length - own.#next
       },
+      unstreamed: this.#archive.unstreamed,
       ended: this.#ended,
       now: () => clock.Date.now(),
       pause: () => clock.set({ isPaused: true }),
@@ -389,8 +405,10 @@ class RunningReplay {
   }
 
   #schedule(): void {
-    if (this.#next === this.#archive.length) this.#end()
-    else {
+    if (this.#next === this.#archive.length) {
+      const settle = () => void this.#clock.settle().then(this.#end)
+      this.#clock.setTimeout(settle, this.#lag)
+    } else {
       const delay = this.#archive.publishedAt(this.#next) - this.#clock.Date.now()
       this.#clock.setTimeout(() => this.#publish(), delay)
     }

@@ -140,6 +140,8 @@ export const addReplayCommand: AddCommand = defineCommand({
     await readRecorded(files, io, report => reports.push(report))
     if (signal.aborted) return
     if (reports.length === 0) throw nothingIn(files)
+    // A recorder writes what it has fetched behind what came in the meantime.
+    reports.sort((one, other) => timeOf(one) - timeOf(other))
     const { startDataEngine } = await import('@sluice/engine')
     await using engine = await startDataEngine({
       ...others,
@@ -212,6 +214,11 @@ async function serveDay(
   await describeEngine(replay, io, envOut)
   const total = replay.left
   tell(io, `the clock begins at ${utc(replay.now())}, ${count(total, 'report')} to come`)
+  if (replay.unstreamed > 0)
+    warn(
+      io,
+      `${count(replay.unstreamed, 'report')} not streamed, which the recorded stream had missed: REST has ${replay.unstreamed === 1 ? 'it' : 'them'}`,
+    )
   const keyboard = Keyboard.open(io.stdin, {
     press: key => press(replay, key, io),
     suspend: () => undefined,
@@ -253,10 +260,10 @@ function readScript(path: string): readonly OriginScript[] {
   throw new ValidationError(`--script: ${path} must be a list with a script for each origin`)
 }
 
-/**
- * Publishes the reports at their recorded intervals, divided by `speed`. A report out of order is
- * published at once.
- */
+const timeOf = ({ feedID, observationsTimestamp: time }: CompleteReport): number =>
+  feedTimeMs(feedID, time)
+
+/** Publishes the reports, which ascend by time, at their intervals divided by `speed`. */
 async function publishAll(
   engine: DataEngine,
   reports: readonly CompleteReport[],
@@ -264,7 +271,7 @@ async function publishAll(
   io: IO,
 ): Promise<void> {
   const progress = createProgress(io, true)
-  const times = reports.map(each => feedTimeMs(each.feedID, each.observationsTimestamp))
+  const times = reports.map(timeOf)
   const [first = 0] = times
   const { signal } = io
   const begin = performance.now()

@@ -58,6 +58,55 @@ test.each([
   },
 )
 
+/** A recording begun with `--from`: what was fetched lies behind what came, and one report was missed. */
+function writeFetched(): string {
+  const path = join(folder, 'fetched.ndjson')
+  const begin = COUNT / 2
+  const record = (at: number, source: string) =>
+    JSON.stringify({ ...JSON.parse(lines[at] as string), source })
+  const numbers = lines.map((_, at) => at)
+  const fetched = numbers.filter(at => at < begin || at === begin + 5)
+  const live = numbers.filter(at => !fetched.includes(at))
+  const records = [
+    ...live.map(at => record(at, 'live')),
+    ...fetched.map(at => record(at, 'backfill')),
+  ]
+  writeFileSync(path, records.join('\n'))
+  return path
+}
+
+/** Replays a file to its end, and returns what a stream of it has shown. */
+async function replayed(path: string, ...more: readonly string[]) {
+  const replaying = start(['replay', path, '--port', '0', ...more])
+  await until(() => replaying.output.err.includes('1 feed:'))
+  const settings = replaying.output.out.matchAll(/^([A-Z_]+)=(.*)$/gm)
+  const env = Object.fromEntries([...settings].map(([, name, value]) => [name, value]))
+  const streaming = start(['stream', feedID, '--json'], { env })
+  await streaming.shows(new RegExp(`^(.*\\n){${COUNT}}`))
+  streaming.stop()
+  const { out } = await streaming.ended
+  replaying.stop()
+  const { err } = await replaying.ended
+  const reports = out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as { readonly fullReport: string; readonly source: string })
+  return { err, reports }
+}
+
+test('what a recorder has fetched from before its stream began is published in the order of time', async () => {
+  const { err, reports } = await replayed(writeFetched(), '--speed', 'max', '--wait')
+  expect(reports.map(({ fullReport }) => JSON.stringify({ feedID, fullReport }))).toEqual(lines)
+  expect(err).not.toContain('not streamed')
+})
+
+test('replay --as-service says how many reports its stream had missed', async () => {
+  const replaying = start(['replay', writeFetched(), '--as-service', '--port', '0'])
+  await until(() => replaying.output.err.includes('1 report not streamed, which'))
+  replaying.stop()
+  expect((await replaying.ended).code).toBe(0)
+})
+
 test('replay --as-service is the service of that day: REST has what came before', async () => {
   const script = join(folder, 'script.json')
   writeFileSync(script, JSON.stringify([{ lagMs: 50 }, { lose: 0.5 }]))

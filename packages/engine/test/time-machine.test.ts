@@ -175,6 +175,41 @@ test('what the stream had missed is not streamed: it is found, and fetched', asy
   expect(gaps).toEqual([10])
 })
 
+test('has ended when every client has read the last report, of an origin that lags, too', async () => {
+  const { reports } = await record(10)
+  const replay = await replayOf(reports, { speed: 1000, paused: true, origins: [{ lagMs: 3000 }] })
+  const { stream, times } = clientOf(replay)
+  await stream.connect()
+  replay.resume()
+  await replay.ended
+  expect(times.filter(each => each.endsWith('live'))).toHaveLength(18)
+})
+
+test('streams at its own time what the recorder fetched from before its stream began', async () => {
+  const { reports } = await record(10)
+  const fetchedAt = (noon + 5) * 1000
+  const recording = reports.map(report => {
+    const second = report.observationsTimestamp - noon
+    const isFetched = second < 5 || second === 7
+    return isFetched ? { ...report, source: 'backfill', receivedAt: fetchedAt } : report
+  })
+  // A recorder writes what it fetches after what has come in the meantime.
+  recording.sort((one, other) => Number(one.receivedAt) - Number(other.receivedAt))
+  const replay = await replayOf(recording, { speed: 100, paused: true })
+  expect(replay.unstreamed).toBe(2)
+  expect(replay.now()).toBe(noon * 1000 + 499)
+  const { stream, times } = clientOf(replay)
+  await stream.connect()
+  replay.resume()
+  await replay.ended
+  const live = times.filter(each => each.endsWith('live'))
+  expect(live).toHaveLength(16)
+  expect(live.slice(0, 4)).toEqual(['eth 0 live', 'euro 0 live', 'eth 2 live', 'euro 2 live'])
+  await until(() => times.length === 18)
+  const fetched = times.filter(each => each.endsWith('backfill'))
+  expect(fetched.sort()).toEqual(['eth 7 backfill', 'euro 7 backfill'])
+})
+
 test('plays two origins, one of which lags and loses, and one that dies', async () => {
   const { reports } = await record()
   const replay = await replayOf(reports, {
