@@ -19,6 +19,21 @@ interface Position {
   readonly bytes: number
   /** For each feed, the time up to which every report is in the files, in the feed's unit. */
   readonly cursors: Readonly<Record<string, number>>
+  /**
+   * The first file with a report that is newer than its feed's cursor; null if there is none.
+   * Undefined if it is unknown.
+   */
+  readonly from: string | null | undefined
+}
+
+type TimedReport = Pick<Report, 'feedID' | 'observationsTimestamp'>
+
+/** A feed with reports in the files that are newer than its cursor. */
+interface Ahead {
+  /** The first file with such a report. */
+  readonly file: string
+  /** The time of the newest of them. */
+  readonly newest: number
 }
 
 /** The limits of a file, after which the next file begins. */
@@ -58,6 +73,7 @@ export class Recording {
   #written = 0
   /** The keys of recorded reports that the stream delivers again. */
   #known: Set<string> = new Set()
+  readonly #ahead = new Map<string, Ahead>()
 
   private constructor(directory: string, lock: Lock, position: Position) {
     this.#directory = directory
@@ -92,17 +108,17 @@ export class Recording {
       position: async () => this.#position.cursors,
       write: async ({ reports, receivedAt, position }) => {
         let text = ''
-        let lines = 0
+        const added: Report[] = []
         for (const [at, report] of reports.entries())
           if (!this.#known.has(keyOf(report))) {
             text += lineOf(report, receivedAt[at])
-            lines++
+            added.push(report)
           }
         const cursors = { ...this.#position.cursors, ...position }
         if (text === '') await this.#write({ cursors })
-        else await this.#append(text, cursors, compression, rotation)
+        else await this.#append(text, added, cursors, compression, rotation)
         for (const report of reports) this.#known.delete(keyOf(report))
-        this.#written += lines
+        this.#written += added.length
         return []
       },
       close: () => this.close(),
@@ -112,27 +128,44 @@ export class Recording {
   /**
    * Returns the keys of the recorded reports that are newer than the cursors, because a stream
    * delivers these reports again. A feed without a cursor gets the time of its earliest report as
-   * its cursor. Reads the files from the newest back to the first file without such reports.
+   * its cursor. Reads the files from the first with such a report on.
    */
   async #readKnown(io: IO): Promise<Set<string>> {
-    const { cursors } = this.#position
+    const { cursors, from } = this.#position
     const keys = new Set<string>()
     const earliest: Record<string, number> = {}
-    for (const name of [...(await listFiles(this.#directory))].reverse()) {
-      const before = keys.size
+    const first = from === null ? Number.POSITIVE_INFINITY : from === undefined ? 0 : numberOf(from)
+    for (const name of await listFiles(this.#directory)) {
+      if (numberOf(name) < first) continue
       const path = join(this.#directory, name)
       for await (const given of readReports(path, io, { mayBeEmpty: true, mayBeCut: true })) {
         const report = complete(given)
         const { feedID, observationsTimestamp: time } = report
         if (time <= (cursors[feedID] ?? Number.NEGATIVE_INFINITY)) continue
         keys.add(keyOf(report))
+        this.#notice(report, name)
         if (cursors[feedID] === undefined)
           earliest[feedID] = Math.min(time, earliest[feedID] ?? time)
       }
-      if (keys.size === before) break
     }
     await this.#write({ cursors: { ...cursors, ...earliest } })
     return keys
+  }
+
+  /** Remembers the file of a report that may be newer than its feed's cursor. */
+  #notice({ feedID, observationsTimestamp: time }: TimedReport, file: string): void {
+    const known = this.#ahead.get(feedID)
+    const newest = Math.max(time, known?.newest ?? time)
+    this.#ahead.set(feedID, { file: known?.file ?? file, newest })
+  }
+
+  /** The first file with a report that is newer than its feed's cursor. */
+  #firstAhead(cursors: Position['cursors']): string | null {
+    let first: string | null = null
+    for (const [feedID, { file, newest }] of this.#ahead)
+      if (newest <= (cursors[feedID] ?? Number.NEGATIVE_INFINITY)) this.#ahead.delete(feedID)
+      else if (first === null || numberOf(file) < numberOf(first)) first = file
+    return first
   }
 
   /**
@@ -141,6 +174,7 @@ export class Recording {
    */
   async #append(
     text: string,
+    reports: readonly Report[],
     cursors: Position['cursors'],
     compression: Compression,
     { maxBytes, maxMs }: Rotation,
@@ -156,6 +190,7 @@ export class Recording {
       await file.appendFile(part)
       await file.datasync()
       const bytes = this.#bytes + part.byteLength
+      for (const report of reports) this.#notice(report, this.#name as string)
       await this.#write({ file: this.#name, bytes, cursors })
       this.#bytes = bytes
       this.#isTorn = false
@@ -199,7 +234,8 @@ export class Recording {
 
   /** Replaces the journal. */
   async #write(change: Partial<Position>): Promise<void> {
-    const next = { ...this.#position, ...change }
+    const moved = { ...this.#position, ...change }
+    const next = { ...moved, from: this.#firstAhead(moved.cursors) }
     await writeWhole(join(this.#directory, JOURNAL), `${JSON.stringify(next)}\n`)
     this.#position = next
   }
@@ -267,13 +303,14 @@ async function readPosition(directory: string): Promise<Position> {
     // Without a journal, nobody knows which part of the last file is complete.
     if ((await listFiles(directory)).length > 0)
       throw new ValidationError(`--dir: ${directory} holds recorded files, and no ${JOURNAL}`)
-    return { file: undefined, bytes: 0, cursors: {} }
+    return { file: undefined, bytes: 0, cursors: {}, from: null }
   }
   try {
-    const { file, bytes, cursors } = JSON.parse(text) as Position
-    if (!Number.isSafeInteger(bytes) || typeof cursors !== 'object' || cursors === null)
+    const { file, bytes, cursors, from } = JSON.parse(text) as Position
+    const isKnown = from === undefined || from === null || pattern.test(from)
+    if (!Number.isSafeInteger(bytes) || typeof cursors !== 'object' || cursors === null || !isKnown)
       throw new TypeError('no position')
-    return { file, bytes, cursors }
+    return { file, bytes, cursors, from }
   } catch {
     throw new ValidationError(`--dir: ${path} is not the journal of a recording`)
   }
