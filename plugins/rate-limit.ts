@@ -38,7 +38,8 @@ const MAX_RETRY_AFTER = 3_600_000
 
 /**
  * Keeps the attempts of requests to each endpoint within the service's rate limit. Requests above
- * the limit wait for a slot. Streams are not limited.
+ * the limit wait for a slot. Every second slot is for the requests of streams for missing reports,
+ * if they wait. Streams are not limited.
  *
  * The service counts a request when it arrives, which is before the service answers. So a slot is
  * free again `per` milliseconds after the answer, and no period has too many requests, however long
@@ -65,13 +66,19 @@ export function rateLimit(options?: RateLimitOptions): Plugin<never> {
   return { name: 'rate-limit', attempt: limited }
 }
 
+/** Requests that wait for a slot, in the order of their arrival. */
+type Waiting = ((slot: number) => void)[]
+
 /** The requests to one endpoint. */
 class Endpoint {
   readonly #limit: Checked<typeof schema>
   /** When each slot is free again, in milliseconds of `performance.now`. */
   readonly #freeAt: number[] = []
-  /** The requests that wait for a slot, in the order of their arrival. */
-  readonly #waiting: ((slot: number) => void)[] = []
+  /** The requests that wait for a slot: those of streams for missing reports, and all others. */
+  readonly #backfill: Waiting = []
+  readonly #others: Waiting = []
+  /** Whether a request for missing reports got the last slot that others waited for. */
+  #wasBackfill = false
   #timer: ReturnType<typeof setTimeout> | undefined
   /**
    * The time until which the service has asked for no more requests (Retry-After). `#statusCode` is
@@ -88,8 +95,8 @@ class Endpoint {
   async send(next: Handler, call: RequestCall): Promise<Reply> {
     const freeAt = this.#freeAt
     this.#checkOpen(call)
-    const isFirst = this.#waiting.length === 0 && !call.signal.aborted
-    const slot = (isFirst ? this.#take() : undefined) ?? (await this.#enter(call.signal))
+    const isFirst = this.#next === undefined && !call.signal.aborted
+    const slot = (isFirst ? this.#take() : undefined) ?? (await this.#enter(call))
     const until = freeAt[slot] as number
     try {
       this.#checkOpen(call)
@@ -118,20 +125,32 @@ class Endpoint {
   #serve(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    while (this.#waiting.length > 0) {
+    for (let next = this.#next; next !== undefined; next = this.#next) {
       const slot = this.#take()
       if (slot === undefined) {
         const wait = (this.#freeAt[indexOfLeast(this.#freeAt)] as number) - performance.now()
         this.#timer = setTimeout(() => this.#serve(), Math.ceil(wait))
         return
       }
-      this.#waiting.shift()?.(slot)
+      this.#wasBackfill = next === this.#backfill
+      next.shift()?.(slot)
     }
   }
 
+  /**
+   * The queue whose first request gets the next slot. If requests wait in both queues, they take
+   * turns: however many requests the user makes, missing reports are fetched.
+   */
+  get #next(): Waiting | undefined {
+    const isBackfill =
+      this.#others.length === 0 || (!this.#wasBackfill && this.#backfill.length > 0)
+    const queue = isBackfill ? this.#backfill : this.#others
+    return queue.length > 0 ? queue : undefined
+  }
+
   /** Waits for a slot. */
-  #enter(signal: AbortSignal): Promise<number> {
-    const waiting = this.#waiting
+  #enter({ purpose, signal }: RequestCall): Promise<number> {
+    const waiting = purpose === 'backfill' ? this.#backfill : this.#others
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
       let timer: ReturnType<typeof setTimeout> | undefined

@@ -24,8 +24,10 @@ function limit(options?: RateLimitOptions, delayOf: () => [number, number] = () 
   }
   const handler = rateLimit(options).attempt?.(wire as never) as Handler
   const ask = (url = page, signal = new AbortController().signal, kind = 'request') =>
-    handler({ kind, method: 'GET', url, signal } as never)
-  return { sent, ask, handler }
+    handler({ kind, method: 'GET', url, signal, purpose: 'user' } as never)
+  const fetchMissing = (url: string, signal = new AbortController().signal) =>
+    handler({ kind: 'request', method: 'GET', url, signal, purpose: 'backfill' } as never)
+  return { sent, ask, fetchMissing, handler }
 }
 
 /** The most requests that were counted in any second. */
@@ -47,6 +49,49 @@ describe('rateLimit', () => {
     expect(sent.map(({ url }) => url)).toEqual(done.map((_, index) => `${page}&n=${index}`))
     expect(densest(sent.map(({ counted }) => counted))).toBe(10)
     expect((sent.at(-1)?.at ?? 0) - (sent[0]?.at ?? 0)).toBeLessThan(3100)
+  })
+
+  test('every second slot is for missing reports, if their requests wait', async () => {
+    const { sent, ask, fetchMissing } = limit()
+    const users = Array.from({ length: 1000 }, (_, index) => ask(`${page}&n=${index}`))
+    await wait(1)
+    const missing = Array.from({ length: 12 }, (_, index) => fetchMissing(`${page}&m=${index}`))
+    await wait(5000)
+    await Promise.all(missing)
+    const kinds = sent.slice(10).map(({ url }) => (url.includes('&m=') ? 'm' : 'u'))
+    expect(kinds.slice(0, 24).join('')).toBe('mu'.repeat(12))
+    expect(new Set(kinds.slice(24))).toEqual(new Set(['u']))
+    // Each kind is sent in the order in which it came.
+    expect(sent.flatMap(({ url }) => /&m=(\d+)/.exec(url)?.[1] ?? [])).toEqual(
+      missing.map((_, index) => String(index)),
+    )
+    await wait(120_000)
+    await Promise.all(users)
+    expect(densest(sent.map(({ counted }) => counted))).toBe(10)
+  })
+
+  test('an aborted request for missing reports leaves its slot to the user, and the other way round', async () => {
+    const { sent, ask, fetchMissing } = limit({ requests: 1 })
+    void ask(`${page}&n=0`)
+    const [missing, user] = [new AbortController(), new AbortController()]
+    const given = [
+      fetchMissing(`${page}&m=0`, missing.signal),
+      ask(`${page}&n=1`, user.signal),
+      fetchMissing(`${page}&m=1`),
+      ask(`${page}&n=2`),
+    ]
+    const settled = Promise.allSettled(given)
+    missing.abort(new Error('enough'))
+    user.abort(new Error('enough'))
+    await wait(5000)
+    expect((await settled).map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(sent.map(({ url }) => url.slice(-1))).toEqual(['0', '1', '2'])
+    expect(jest.getTimerCount()).toBe(0)
   })
 
   test('the service never counts eleven in a second, however long each is on its way', async () => {
