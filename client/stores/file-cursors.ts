@@ -72,6 +72,8 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   let held: Lock | undefined
   /** The text that was read or saved last; undefined if there was no file. */
   let last: string | undefined
+  /** True if the file was read without the lock. */
+  let isUnguarded = false
   let isReleased = false
 
   async function find(done: string): Promise<string> {
@@ -106,8 +108,13 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
         throw isTold ? error : failed('locked', file, error)
       })
       if (typeof taken === 'string') throw notOurs(file, `belongs to ${taken}`)
+      // Without the lock, another stream may have saved the file since it was read.
+      if (isUnguarded && (await readFile(file)) !== last) {
+        taken.release()
+        throw notOurs(file, 'was saved by another stream meanwhile')
+      }
       held = taken
-      isReleased = false
+      isUnguarded = isReleased = false
       return async () => {
         if (held === taken) held = undefined
         isReleased = true
@@ -121,6 +128,7 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
       })
       await removeDrafts(file)
       last = await readFile(file)
+      isUnguarded = held === undefined
       return last === undefined ? {} : readCursors(last, file)
     },
     async save(cursors) {

@@ -43,6 +43,8 @@ const FIRST_WAIT = 50
  * follows after twice the wait.
  */
 const SLOW = 10_000
+/** Milliseconds after which it is noticed that the event loop was blocked. */
+const CHECK = 1000
 /**
  * The most milliseconds that a load may take. This is more than the minute for which a store may
  * retry when its server is away.
@@ -218,9 +220,7 @@ export class Cursors {
   #bringBack(feedID: string, cursor: number, time: number): void {
     this.#newest.set(feedID, time)
     const rule = 'is later than the present, and was put back'
-    this.#failed(
-      new DataStreamsError(`the cursor of feed ${feedID} at ${cursor} ${rule} to ${time}`),
-    )
+    this.#failed(cursorError(`the cursor of feed ${feedID} at ${cursor} ${rule} to ${time}`))
   }
 }
 
@@ -241,6 +241,8 @@ class CursorStorage {
   readonly #failed: (error: Error) => void
   /** Releases the store's lock. */
   #release: (() => Promise<void>) | undefined
+  /** True if the lock could not be taken, though no other stream has it. */
+  #isUnlocked = false
   #isReadable = false
   /** True if a change has not been saved. */
   #isChanged = false
@@ -274,15 +276,17 @@ class CursorStorage {
   }
 
   /**
-   * Locks the store and reads its cursors. If reading fails, the result is empty, and the store is
-   * never overwritten. Rejects if the store belongs to another stream, or if `signal` aborts.
+   * Locks the store and reads its cursors. If locking fails, it is tried again before each save. If
+   * reading fails, the result is empty, and the store is never overwritten. Rejects if the store belongs to another stream, or if `signal` aborts.
    */
   async load(signal = new AbortController().signal): Promise<ReadonlyMap<string, number>> {
     const store = this.#store
+    await this.#lock(signal).catch((thrown: unknown) => {
+      if (signal.aborted || isStreamsError(thrown, 'CURSOR_STORE')) throw thrown
+      this.#isUnlocked = true
+      this.#failed(storeError('locked', thrown))
+    })
     try {
-      this.#release = await store.lock?.(signal, this.#failed)
-      // If the stream has ended while it waited for the lock, nothing else releases the lock.
-      if (this.#hasLeft) await this.#leave()
       owners.set(store, this)
       const loaded = checkCursors(await loadInTime(store, signal, this.#failed), this.#failed)
       this.#wrong = loaded.wrong
@@ -293,6 +297,13 @@ class CursorStorage {
       this.#failed(storeError('read', thrown))
       return new Map()
     }
+  }
+
+  async #lock(signal: AbortSignal): Promise<void> {
+    this.#release = await this.#store.lock?.(signal, this.#failed)
+    this.#isUnlocked = false
+    // If the stream has ended while it waited for the lock, nothing else releases the lock.
+    if (this.#hasLeft) await this.#leave()
   }
 
   /** For how many milliseconds a change has waited to be saved; 0 if none waits. */
@@ -364,6 +375,7 @@ class CursorStorage {
     this.#wait = Math.min(this.#saveInterval, 2 * this.#wait)
     const stopWatch = watchStore('saved', 'the next save waits for it', this.#failed)
     try {
+      if (this.#isUnlocked) await this.#lock(new AbortController().signal)
       await this.#store.save({ ...this.#wrong, ...this.#read() })
       // What changed during the save waits since the save began.
       this.#unsavedSince = this.#isChanged ? this.#begunAt : undefined
@@ -400,15 +412,21 @@ function watchStore(
 ): () => void {
   const begin = performance.now()
   let slow: ReturnType<typeof setTimeout>
-  function next(ms: number): void {
+  let checked = begin
+  // The wait is divided: while the event loop is blocked, the store can't be at fault.
+  function check(left: number, ms: number): void {
     slow = setTimeout(() => {
-      const seconds = Math.round((performance.now() - begin) / 1000)
+      const now = performance.now()
+      const passed = Math.min(now - checked, 2 * CHECK)
+      checked = now
+      if (passed < left) return check(left - passed, ms)
+      const seconds = Math.round((now - begin) / 1000)
       failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
-      next(2 * ms)
-    }, ms)
+      check(2 * ms, 2 * ms)
+    }, Math.min(left, CHECK))
     slow.unref?.()
   }
-  next(SLOW)
+  check(SLOW, SLOW)
   return () => clearTimeout(slow)
 }
 
@@ -473,10 +491,15 @@ function wrongTime(feedID: string, cursor: number): DataStreamsError {
   )
 }
 
-function storeError(done: 'read' | 'saved', thrown: unknown): DataStreamsError {
+const consequences = {
+  locked: '. The stream reads them all the same, and saves them once they can be locked',
+  read: '. The stream starts without them, and saves none',
+  saved: '',
+} as const
+
+function storeError(done: keyof typeof consequences, thrown: unknown): DataStreamsError {
   const cause = isStreamsError(thrown) ? thrown : foreignCause(thrown)
-  const consequence = done === 'read' ? '. The stream starts without them, and saves none' : ''
-  return cursorError(`cursors could not be ${done}: ${cause.message}${consequence}`, cause)
+  return cursorError(`cursors could not be ${done}: ${cause.message}${consequences[done]}`, cause)
 }
 
 function cursorError(message: string, cause?: Error): DataStreamsError {

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import {
+  closeSync,
   lstatSync,
+  openSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -209,12 +211,22 @@ function take(path: string, text: string, look: (path: string) => Look): boolean
 }
 
 function create(path: string, text: string): boolean {
+  let file: number
   try {
-    writeFileSync(path, text, { flag: 'wx', mode: 0o600 })
-    return true
+    file = openSync(path, 'wx', 0o600)
   } catch (thrown) {
     if (codeOf(thrown) === 'EEXIST') return false
     throw thrown
+  }
+  try {
+    writeFileSync(file, text)
+    return true
+  } catch (thrown) {
+    // On a full disk, an empty file would stay, which names no owner.
+    rmSync(path, { force: true })
+    throw thrown
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import fs, {
   lstatSync,
   mkdirSync,
@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Lock, ownerOf, startOf, takeLock, thisProcess } from '../../platform/node/lock.js'
+import { built } from '../support/files.js'
 
 let folder: string
 let path: string
@@ -162,6 +163,18 @@ test('a folder that is not there is an error', async () => {
 })
 
 const isWindows = process.platform === 'win32'
+
+if (!isWindows)
+  test('leaves no empty file behind where the disk is full', () => {
+    const program = `const { takeLock } = require(${JSON.stringify(built('cjs/internal.js'))})
+takeLock(${JSON.stringify(path)}).catch(error => process.exit(error.code === 'EFBIG' ? 7 : 1))`
+    // The system refuses to let a file grow.
+    const limited = `trap '' XFSZ; ulimit -f 0; exec "$@"`
+    const args = ['-c', limited, 'sh', process.execPath, '-e', program]
+    expect(spawnSync('sh', args).status).toBe(7)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
 /** What may be in the place of a lock file, and who must be stopped afterwards. */
 const obstacles: [string, (path: string) => unknown][] = [
   ['a link to nothing', path => symlinkSync('nowhere', path)],

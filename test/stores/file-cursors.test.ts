@@ -79,6 +79,26 @@ describe('fileCursors', () => {
     expect(readdirSync(folder)).toEqual(['taken'])
   })
 
+  test('what was read without a lock, and saved by another stream since, is not overwritten', async () => {
+    const path = join(folder, 'cursors.json')
+    const feed = `0x0003${'aa'.repeat(30)}`
+    const idle = () => undefined
+    const { signal } = new AbortController()
+    await fileCursors(path).save({ [feed]: 1 })
+    const store = fileCursors(path)
+    expect(await store.load()).toEqual({ [feed]: 1 })
+    await fileCursors(path).save({ [feed]: 2 })
+    const failure = await failureOf(store.lock?.(signal, idle) ?? Promise.resolve())
+    expect(failure).toMatchObject({ code: 'CURSOR_STORE' })
+    expect(failure.message).toMatch(/was saved by another stream meanwhile/)
+    // The lock is free again, and whoever reads what is there now may have it.
+    expect(await store.load()).toEqual({ [feed]: 2 })
+    const release = await store.lock?.(signal, idle)
+    await store.save({ [feed]: 3 })
+    await release?.()
+    expect(readdirSync(folder)).toEqual(['cursors.json'])
+  })
+
   test('loading removes old drafts of this file, and nothing else', async () => {
     const path = join(folder, 'cursors.json')
     const old = '.cursors.json.0123456789abcdef'

@@ -265,6 +265,50 @@ describe('loading', () => {
     expect(saved).toEqual([])
     expect(cursors.cursor(feedA)).toBe(101)
   })
+
+  test('without a lock that fails for a moment is loading all the same, and saving waits for the lock', async () => {
+    let isFull = true
+    let released = 0
+    const lock = async () => {
+      if (isFull) throw new Error('no space left on the device')
+      return async () => void released++
+    }
+    const { cursors, start, saved, errors } = await open({ [feedA]: 100 }, { lock })
+    expect([...start]).toEqual([[feedA, 100]])
+    expect(errors).toMatchObject([
+      {
+        code: 'CURSOR_STORE',
+        message:
+          'cursors could not be locked: no space left on the device. The stream reads them all the same, and saves them once they can be locked',
+      },
+    ])
+    cursors.acknowledged(report(101))
+    await wait(1000)
+    expect(saved).toEqual([])
+    expect(errors.at(-1)?.message).toBe('cursors could not be saved: no space left on the device')
+    isFull = false
+    await wait(1000)
+    expect(saved).toEqual([{ [feedA]: 101 }])
+    await cursors.flush()
+    expect(released).toBe(1)
+  })
+
+  test('without a lock that another stream has by then saves nothing', async () => {
+    let isFull = true
+    const lock = async () => {
+      if (isFull) throw new Error('no space left on the device')
+      throw new DataStreamsError('the file belongs to process 7', { code: 'CURSOR_STORE' })
+    }
+    const { cursors, saved, errors } = await open({ [feedA]: 100 }, { lock })
+    isFull = false
+    cursors.acknowledged(report(101))
+    await wait(5000)
+    await cursors.flush()
+    expect(saved).toEqual([])
+    expect(errors.at(-1)?.message).toBe(
+      'cursors are no longer saved: the file belongs to process 7',
+    )
+  })
 })
 
 describe('saving', () => {
