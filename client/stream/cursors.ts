@@ -277,7 +277,8 @@ class CursorStorage {
 
   /**
    * Locks the store and reads its cursors. If locking fails, it is tried again before each save. If
-   * reading fails, the result is empty, and the store is never overwritten. Rejects if the store belongs to another stream, or if `signal` aborts.
+   * reading fails, the result is empty, and the store is never overwritten. Rejects if the store
+   * belongs to another stream, or if `signal` aborts.
    */
   async load(signal = new AbortController().signal): Promise<ReadonlyMap<string, number>> {
     const store = this.#store
