@@ -416,15 +416,18 @@ function watchStore(
   let checked = begin
   // The wait is divided: while the event loop is blocked, the store can't be at fault.
   function check(left: number, ms: number): void {
-    slow = setTimeout(() => {
-      const now = performance.now()
-      const passed = Math.min(now - checked, 2 * CHECK)
-      checked = now
-      if (passed < left) return check(left - passed, ms)
-      const seconds = Math.round((now - begin) / 1000)
-      failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
-      check(2 * ms, 2 * ms)
-    }, Math.min(left, CHECK))
+    slow = setTimeout(
+      () => {
+        const now = performance.now()
+        const passed = Math.min(now - checked, 2 * CHECK)
+        checked = now
+        if (passed < left) return check(left - passed, ms)
+        const seconds = Math.round((now - begin) / 1000)
+        failed(cursorError(`cursors could not be ${done} for ${seconds} s, and ${consequence}`))
+        check(2 * ms, 2 * ms)
+      },
+      Math.min(left, CHECK),
+    )
     slow.unref?.()
   }
   check(SLOW, SLOW)
