@@ -12,7 +12,8 @@ const { TEST_FULL, TEST_NATS, TEST_SINKS } = process.env
  * The most files in a realm: a larger part would keep one worker busy when the others have ended. The files of the full tier take
  * longer.
  */
-const MOST = (TEST_FULL ?? TEST_NATS ?? TEST_SINKS) ? 3 : 12
+const isLong = (TEST_FULL ?? TEST_NATS ?? TEST_SINKS) !== undefined
+const MOST = isLong ? 3 : 12
 const OWN_REALM = /\/\/ own realm\b|\bjest\s*\.(mock|doMock|unstable_mockModule|resetModules)\(/
 
 module.exports = class JoinedRunner extends TestRunner {
@@ -22,7 +23,10 @@ module.exports = class JoinedRunner extends TestRunner {
 
   constructor(globalConfig, context) {
     // Many tests wait for sockets: with so many workers, the cores are busy all the same.
-    super({ ...globalConfig, maxWorkers: 2 * globalConfig.maxWorkers + 3 }, context)
+    // Those of the full tier start processes, which need the cores, too.
+    const { maxWorkers: cores } = globalConfig
+    const maxWorkers = isLong ? Math.ceil(2.5 * cores) : 2 * cores + 3
+    super({ ...globalConfig, maxWorkers }, context)
     process.once('exit', () => rmSync(this.#folder, { recursive: true, force: true }))
   }
 
