@@ -1,10 +1,12 @@
 // A runtime whose realm runs several test files. Helpers of tests have hooks and state of a file, so each file gets new ones. The library,
 // its packages and other modules are loaded once.
+const { join, relative } = require('node:path')
 const { Script } = require('node:vm')
 const { default: Runtime } = require('jest-runtime')
 
-// The parsed sources of the repository are kept for all files.
-const HELPER = /[\\/]test[\\/](.*[\\/])?support[\\/](?!sources\.ts)/
+const root = join(__dirname, '../../..')
+// In the repository, wherever that is. Its parsed sources are kept for all files.
+const HELPER = /^(.*[\\/])?test[\\/](.*[\\/])?support[\\/](?!sources\.ts)/
 
 module.exports = class JoinedRuntime extends Runtime {
   constructor(config, environment, ...rest) {
@@ -12,7 +14,7 @@ module.exports = class JoinedRuntime extends Runtime {
     keepCompiled(this.executor, environment)
     const modules = this.registries.moduleRegistry
     environment.global.forgetHelpers = () => {
-      for (const path of modules.keys()) if (HELPER.test(path)) modules.delete(path)
+      for (const path of modules.keys()) if (HELPER.test(relative(root, path))) modules.delete(path)
     }
   }
 }
