@@ -23,9 +23,9 @@ module.exports = class JoinedRunner extends TestRunner {
 
   constructor(globalConfig, context) {
     // Many tests wait for sockets: with so many workers, the cores are busy all the same.
-    // Those of the full tier start processes, which need the cores, too.
+    // Those of the full tier start processes, which need the cores, too, and CI runs two parts of it at once.
     const { maxWorkers: cores } = globalConfig
-    const maxWorkers = isLong ? Math.ceil(2.5 * cores) : 2 * cores + 3
+    const maxWorkers = isLong ? 2 * cores : 2 * cores + 3
     super({ ...globalConfig, maxWorkers }, context)
     process.once('exit', () => rmSync(this.#folder, { recursive: true, force: true }))
   }
