@@ -87,9 +87,10 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
   async function checkOwner(file: string): Promise<void> {
     const other = held === undefined ? ownerOf(lockOf(file)) : held.other()
     if (other !== undefined) throw notOurs(file, `belongs to ${other}`)
-    // A report handler may settle, and so cause a save, after its stream was closed. By then
-    // another stream may have saved the file and ended.
-    if (held === undefined && isReleased && (await readFile(file)) !== last)
+    // The lock was taken after the file was read. Or a report handler has settled, and so caused a
+    // save, after its stream was closed. Another stream may have saved the file and ended by then.
+    const mayBeOld = held === undefined ? isReleased : isUnguarded
+    if (mayBeOld && (await readFile(file)) !== last)
       throw notOurs(file, 'was saved by another stream meanwhile')
   }
 
@@ -108,13 +109,8 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
         throw isTold ? error : failed('locked', file, error)
       })
       if (typeof taken === 'string') throw notOurs(file, `belongs to ${taken}`)
-      // Without the lock, another stream may have saved the file since it was read.
-      if (isUnguarded && (await readFile(file)) !== last) {
-        taken.release()
-        throw notOurs(file, 'was saved by another stream meanwhile')
-      }
       held = taken
-      isUnguarded = isReleased = false
+      isReleased = false
       return async () => {
         if (held === taken) held = undefined
         isReleased = true
@@ -138,6 +134,7 @@ export function fileCursors(path: string, none?: NoOptions): CursorStore {
         await checkOwner(file)
         await writeWhole(file, text)
         last = text
+        isUnguarded = false
       } catch (error) {
         throw error instanceof DataStreamsError ? error : failed('written', file, error)
       }

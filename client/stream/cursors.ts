@@ -376,7 +376,8 @@ class CursorStorage {
     this.#wait = Math.min(this.#saveInterval, 2 * this.#wait)
     const stopWatch = watchStore('saved', 'the next save waits for it', this.#failed)
     try {
-      if (this.#isUnlocked) await this.#lock(new AbortController().signal)
+      // The end of the stream waits for no lock: the store itself looks for another owner.
+      if (this.#isUnlocked && !this.#isFlushed) await this.#lock(new AbortController().signal)
       await this.#store.save({ ...this.#wrong, ...this.#read() })
       // What changed during the save waits since the save began.
       this.#unsavedSince = this.#isChanged ? this.#begunAt : undefined

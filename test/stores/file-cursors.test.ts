@@ -88,12 +88,14 @@ describe('fileCursors', () => {
     const store = fileCursors(path)
     expect(await store.load()).toEqual({ [feed]: 1 })
     await fileCursors(path).save({ [feed]: 2 })
-    const failure = await failureOf(store.lock?.(signal, idle) ?? Promise.resolve())
+    const late = await store.lock?.(signal, idle)
+    const failure = await failureOf(store.save({ [feed]: 9 }))
+    await late?.()
     expect(failure).toMatchObject({ code: 'CURSOR_STORE' })
     expect(failure.message).toMatch(/was saved by another stream meanwhile/)
-    // The lock is free again, and whoever reads what is there now may have it.
-    expect(await store.load()).toEqual({ [feed]: 2 })
+    // The next stream of the store locks the file, and reads what is there now.
     const release = await store.lock?.(signal, idle)
+    expect(await store.load()).toEqual({ [feed]: 2 })
     await store.save({ [feed]: 3 })
     await release?.()
     expect(readdirSync(folder)).toEqual(['cursors.json'])

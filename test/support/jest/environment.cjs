@@ -1,5 +1,5 @@
-// Treats the files of a joined realm each by itself. Says what a test that failed was waiting for. Writes down how long each test file took, by the clock and by the processor, for the list
-// of the slowest files.
+// Treats the files of a joined realm each by itself. Says what a test that failed was waiting for. Writes down how long each test file took,
+// by the clock and by the processor, for the list of the slowest files.
 const { appendFileSync, readFileSync } = require('node:fs')
 const { relative } = require('node:path')
 const { TestEnvironment } = require('jest-environment-node')

@@ -8,11 +8,11 @@ const { default: TestRunner } = require('jest-runner')
 
 const root = join(__dirname, '../../..')
 const { TEST_FULL, TEST_NATS, TEST_SINKS } = process.env
+const isLong = (TEST_FULL ?? TEST_NATS ?? TEST_SINKS) !== undefined
 /**
  * The most files in a realm: a larger part would keep one worker busy when the others have ended. The files of the full tier take
  * longer.
  */
-const isLong = (TEST_FULL ?? TEST_NATS ?? TEST_SINKS) !== undefined
 const MOST = isLong ? 3 : 12
 const OWN_REALM = /\/\/ own realm\b|\bjest\s*\.(mock|doMock|unstable_mockModule|resetModules)\(/
 
