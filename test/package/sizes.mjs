@@ -29,7 +29,7 @@ export const budgets = {
   'sluice/plugins/market-guard': 8700,
   'sluice/plugins/opentelemetry': 6500,
   'sluice/plugins/prometheus': 5900,
-  'sluice/plugins/rate-limit': 2600,
+  'sluice/plugins/rate-limit': 2900,
   'sluice/plugins/retirement': 2600,
   'sluice/plugins/retry': 4200,
   'sluice/plugins/sink': 6500,
