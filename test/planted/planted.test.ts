@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
 import { read, root } from '../support/sources.js'
 
@@ -27,6 +29,13 @@ test('each fault says what is broken, and which tests of the first tier find it'
       expect([file, path, existsSync(join(root, path))]).toEqual([file, path, true])
     }
   }
+})
+
+test('each fault applies to the sources of today', async () => {
+  for (const { file } of faults)
+    await promisify(execFile)('git', ['apply', '--check', '-C1', join(root, folder, file)], {
+      cwd: root,
+    })
 })
 
 test('faults are in the product, and not in its tests', () => {
