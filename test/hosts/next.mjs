@@ -45,7 +45,9 @@ async function add({ folder, service }, step, bundler, isExternal) {
   const name = isExternal ? `${bundler}, sluice as an external package` : bundler
   const cwd = join(folder, 'programs', 'next')
   const next = join(folder, 'node_modules/next/dist/bin/next')
-  const env = { ...process.env, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' }
+  const { CI: _, ...usual } = process.env
+  // In CI, Next warns of a cache that is not kept.
+  const env = { ...usual, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' }
   if (isExternal) env.EXTERNAL = '1'
   rmSync(join(cwd, '.next'), { recursive: true, force: true })
   let isBuilt = false
