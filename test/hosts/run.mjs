@@ -188,6 +188,8 @@ if (values.record) {
 }
 const failed = rows.filter(({ error }) => error !== undefined)
 if (failed.length > 0) process.exitCode = 1
+// Once more at the end, which is all that some logs keep.
+for (const { host, step, error } of failed) console.log(`${host}: ${step}\n${error}`)
 console.log(
   failed.length > 0
     ? `hosts: ${failed.length} of ${rows.length} steps failed`
