@@ -41,7 +41,8 @@ export interface CandleRange {
  * The prices of a feed in one interval. All prices are exact integers in the scale of the feed.
  *
  * The price of a moment is that of the report whose window holds the moment, as everywhere in this
- * library. So a report counts in each interval that its window touches.
+ * library: of several such reports, that of the earliest observed. So a report counts in each
+ * interval that its window touches.
  */
 export interface Candle {
   /** In lower case. */
@@ -64,7 +65,10 @@ export interface Candle {
   readonly twap: bigint
   /** How many reports were observed in the interval. */
   readonly count: number
-  /** True if reports hold every moment of the interval, so that nothing can change the candle. */
+  /**
+   * True if reports hold every moment of the interval. Only a report whose window overlaps the
+   * windows of others can change the candle.
+   */
   readonly complete: boolean
   /** The ranges of the interval that no report holds. Empty if the candle is complete. */
   readonly missing: readonly CandleRange[]

@@ -68,6 +68,13 @@ export const candleSchema: {
 const MOST_RANGES = 4096
 /** So many candles of an interval that miss a range are remembered, to be issued again. */
 const MOST_OPEN = 1024
+/** So many complete candles of an interval are remembered, a power of two. */
+const MOST_COMPLETE = 128
+/**
+ * A feed remembers so many windows whose times an overlapping report may take over. In older
+ * windows, the report that came first keeps its times.
+ */
+const MOST_WINDOWS = 1024
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -92,11 +99,13 @@ class Prices {
   sum: bigint
   /** How many reports were observed from `from` to `to`. */
   count: number
-  /** True if the report that holds `to` was observed later. */
-  goesOn: boolean
+  /** How many reports hold some of these moments, and were observed later. */
+  passing: number
+  /** When the first of the reports was observed. */
+  readonly observed: number
 
   /** One report, or the part of its window from `from` to `to`. */
-  constructor(from: number, to: number, price: bigint, goesOn: boolean) {
+  constructor(from: number, to: number, price: bigint, observed: number) {
     this.from = from
     this.to = to
     this.open = price
@@ -104,35 +113,54 @@ class Prices {
     this.low = price
     this.close = price
     this.sum = to === from ? price : price * BigInt(to - from + 1)
-    this.count = goesOn ? 0 : 1
-    this.goesOn = goesOn
+    this.passing = observed > to ? 1 : 0
+    this.count = 1 - this.passing
+    this.observed = observed
   }
 }
 
-/** A candle that is not complete. */
+/** Consecutive times that a report holds which was observed later. */
+interface Part extends CandleRange {
+  readonly price: bigint
+  readonly observed: number
+}
+
+/** A part that a report which comes later may take over. */
+interface Window extends Part {
+  /** Its place in the order of arrival. */
+  readonly age: number
+}
+
+/** Times that a report takes over from a report that was observed later, or that nobody held. */
+interface Taken extends CandleRange {
+  /** The price until then; undefined if nobody held them. */
+  readonly before: bigint | undefined
+}
+
+/** The prices of one interval, if reports may still be added. */
 class Bar extends Prices {
   readonly start: number
   readonly end: number
   /** How many times of the interval reports hold. */
   duration: number
   isIssued = false
+  /** What reports hold that were observed after the end. */
+  #crossing: readonly Part[] = []
+  /** The highest and the lowest price of the reports that were observed in the interval. */
+  #high: bigint | undefined
+  #low: bigint | undefined
 
-  constructor(start: number, length: number, prices: Prices) {
-    super(prices.from, prices.to, prices.open, prices.goesOn)
+  constructor(start: number, length: number) {
+    const end = start + length - 1
+    super(end + 1, start - 1, 0n, end + 1)
     this.start = start
-    this.end = start + length - 1
-    this.high = prices.high
-    this.low = prices.low
-    this.close = prices.close
-    this.sum = prices.sum
-    this.count = prices.count
-    this.duration = prices.to - prices.from + 1
+    this.end = end
+    this.passing = 0
+    this.duration = 0
   }
 
   /** Adds prices of other moments. */
   put(prices: Prices): void {
-    if (prices.high > this.high) this.high = prices.high
-    if (prices.low < this.low) this.low = prices.low
     if (prices.from < this.from) {
       this.from = prices.from
       this.open = prices.open
@@ -140,12 +168,67 @@ class Bar extends Prices {
     if (prices.to > this.to) {
       this.to = prices.to
       this.close = prices.close
-      this.goesOn = prices.goesOn
     }
     this.sum += prices.sum
     this.count += prices.count
     this.duration += prices.to - prices.from + 1
+    const { from, to, close: price, observed } = prices
+    if (observed > this.end) {
+      if (to === this.end) this.passing++
+      this.#crossing = [...this.#crossing, { from, to, price, observed }]
+    } else this.#observe(prices.high, prices.low)
+    this.#compare()
   }
+
+  /**
+   * Adds a report whose window overlaps others. It holds the times of `taken` from now on, all of
+   * which lie in the interval.
+   */
+  take(taken: readonly Taken[], price: bigint, observed: number, isCopy: boolean): void {
+    const isPassing = observed > this.end
+    if (isPassing || isCopy) this.passing++
+    else this.count++
+    for (const { from, to, before } of taken) {
+      const width = to - from + 1
+      this.sum += (price - (before ?? 0n)) * BigInt(width)
+      if (before === undefined) this.duration += width
+      else this.#crossing = this.#crossing.flatMap(part => without(part, from, to))
+      if (isPassing) this.#crossing = [...this.#crossing, { from, to, price, observed }]
+      if (from <= this.from) {
+        this.from = from
+        this.open = price
+      }
+      if (to >= this.to) {
+        this.to = to
+        this.close = price
+      }
+    }
+    if (!isPassing && taken.length > 0) this.#observe(price, price)
+    this.#compare()
+  }
+
+  #observe(high: bigint, low: bigint): void {
+    if (this.#high === undefined || high > this.#high) this.#high = high
+    if (this.#low === undefined || low < this.#low) this.#low = low
+  }
+
+  #compare(): void {
+    let high = this.#high
+    let low = this.#low
+    for (const { price } of this.#crossing) {
+      if (high === undefined || price > high) high = price
+      if (low === undefined || price < low) low = price
+    }
+    this.high = high ?? this.high
+    this.low = low ?? this.low
+  }
+}
+
+/** What is left of a part without some times. */
+function without<Each extends Part>(part: Each, from: number, to: number): readonly Each[] {
+  if (part.to < from || part.from > to) return [part]
+  const left = part.from < from ? [{ ...part, to: from - 1 }] : []
+  return part.to > to ? [...left, { ...part, from: to + 1 }] : left
 }
 
 /** The bars of one interval of a feed. */
@@ -154,6 +237,9 @@ interface Series {
   readonly length: number
   /** The bars that are not complete, by start. */
   readonly bars: Map<number, Bar>
+  /** The prices of the candles that were completed last. */
+  readonly complete: Prices[]
+  completed: number
   /** The bar that prices came into last. */
   last: Bar | undefined
   /** The candle that was issued last. */
@@ -182,6 +268,9 @@ class CandleFeed {
   /** Earlier times are forgotten. */
   forgotten: number = Number.NEGATIVE_INFINITY
   isUnreadable = false
+  /** Times that reports hold before their own, ascending and apart. */
+  windows: Window[] = []
+  #age = 0
 
   constructor(feedID: string, { intervals, field }: Checked<typeof candleSchema>, base: number) {
     this.feedID = feedID
@@ -193,6 +282,8 @@ class CandleFeed {
       interval,
       length: intervalSeconds[interval] * this.second,
       bars: new Map(),
+      complete: [],
+      completed: 0,
       last: undefined,
       issued: undefined,
     }))
@@ -226,6 +317,51 @@ class CandleFeed {
       held.splice(index, 0, { from, to })
       if (held.length > MOST_RANGES) this.forgotten = held.shift()?.to as number
     }
+  }
+
+  /**
+   * Remembers the times that a report holds before its own. A report whose window overlaps them,
+   * and that was observed earlier, takes them over.
+   */
+  remember(from: number, to: number, price: bigint, observed: number): void {
+    if (from > to) return
+    const window = { from, to, price, observed, age: this.#age++ }
+    if (from > (this.windows.at(-1)?.to ?? Number.NEGATIVE_INFINITY)) this.windows.push(window)
+    else this.windows.splice(this.#windowAt(from), 0, window)
+    if (this.windows.length < 2 * MOST_WINDOWS) return
+    this.windows = this.windows.filter(({ age }) => age >= this.#age - MOST_WINDOWS)
+  }
+
+  /** The times that a report takes whose window overlaps others, in ascending order. */
+  take(from: number, to: number): readonly Taken[] {
+    const taken: Taken[] = []
+    for (const free of this.missingIn(from, to)) {
+      taken.push({ from: free.from, to: free.to, before: undefined })
+      this.hold(free.from, free.to)
+    }
+    for (let at = this.#windowAt(from); at < this.windows.length; ) {
+      const window = this.windows[at] as Window
+      if (window.from > to) break
+      const within = { from: Math.max(from, window.from), to: Math.min(to, window.to) }
+      const isTaken = window.observed > to
+      const left = isTaken ? without(window, within.from, within.to) : [window]
+      if (isTaken) taken.push({ ...within, before: window.price })
+      if (isTaken) this.windows.splice(at, 1, ...left)
+      at += left.length
+    }
+    return taken.sort((one, other) => one.from - other.from)
+  }
+
+  /** The index of the first window that ends at a time or later. */
+  #windowAt(time: number): number {
+    let low = 0
+    let high = this.windows.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.windows[middle] as Window).to < time) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   /** The ranges of an interval that no report holds. */
@@ -293,7 +429,11 @@ export class CandleBuilder {
     if (price > run.high) run.high = price
     else if (price < run.low) run.low = price
     run.close = price
-    run.sum += to === from ? price : price * BigInt(to - from + 1)
+    if (to === from) run.sum += price
+    else {
+      run.sum += price * BigInt(to - from + 1)
+      feed.remember(from, to - 1, price, to)
+    }
     run.count++
     run.to = to
     if (to === feed.limit) this.#endRun(feed)
@@ -361,23 +501,52 @@ export class CandleBuilder {
     // No report holds more. A forged window must not take a minute of work.
     const from = Math.max(report.validFromTimestamp, to - LONGEST_RANGE * feed.second + 1)
     this.#endRun(feed)
-    const upTo = to < from ? undefined : feed.freeUpTo(from, to)
-    if (upTo === undefined) return
+    if (to < from || from <= feed.forgotten) return
+    const upTo = feed.freeUpTo(from, to)
+    if (upTo === undefined) {
+      this.#addOver(feed, from, report)
+      return
+    }
     const price = this.#priceOf(feed, report)
     if (price === undefined) return
+    feed.remember(from, to - 1, price, to)
     const { base } = feed
     for (let start = from; ; ) {
       const limit = start - (start % base) + base - 1
       if (to <= limit) {
-        const run = new Prices(start, to, price, false)
+        const run = new Prices(start, to, price, to)
         feed.limit = Math.min(limit, upTo)
         if (to === feed.limit) this.#merge(feed, run)
         else feed.run = run
         return
       }
-      this.#merge(feed, new Prices(start, limit, price, true))
+      this.#merge(feed, new Prices(start, limit, price, to))
       start = limit + 1
     }
+  }
+
+  /**
+   * Adds a report whose window overlaps others. Of the reports whose windows have a moment, the
+   * earliest observed holds it.
+   */
+  #addOver(feed: CandleFeed, from: number, report: PricedReport): void {
+    const { observationsTimestamp: to } = report
+    const price = this.#priceOf(feed, report)
+    if (price === undefined) return
+    const taken = feed.take(from, to)
+    // Nobody else holds the time at which the report was observed, but a report of the same time.
+    const isCopy = taken.at(-1)?.to !== to
+    if (isCopy && taken.length === 0) return
+    for (const range of taken) feed.remember(range.from, Math.min(range.to, to - 1), price, to)
+    for (const series of feed.series)
+      for (let start = from - (from % series.length); start <= to; start += series.length) {
+        const parts = within(taken, start, start + series.length - 1)
+        if (isCopy && parts.length === 0) continue
+        const bar = barAt(series, start, parts)
+        if (bar === undefined) continue
+        bar.take(parts, price, to, isCopy)
+        this.#changed(feed, series, bar)
+      }
   }
 
   #endRun(feed: CandleFeed): void {
@@ -394,20 +563,26 @@ export class CandleBuilder {
     for (const series of feed.series) {
       const { bars, length, last } = series
       if (to - from + 1 === length) {
+        complete(series, prices)
         this.#issueAs(feed, series, from, prices, none)
         continue
       }
       const start = from - (from % length)
       const known = last?.start === start ? last : bars.get(start)
-      const bar = known ?? addBar(series, start, prices)
-      known?.put(prices)
+      const bar = known ?? addBar(series, start)
+      bar.put(prices)
       series.last = bar
-      if (bar.duration === length) {
-        bars.delete(start)
-        series.last = undefined
-        this.#issueBar(feed, series, bar)
-      } else if (bar.isIssued) this.#issueBar(feed, series, bar)
+      this.#changed(feed, series, bar)
     }
+  }
+
+  /** Issues a bar that has become complete, or was issued before. */
+  #changed(feed: CandleFeed, series: Series, bar: Bar): void {
+    if (bar.duration === series.length) {
+      if (series.bars.delete(bar.start)) complete(series, bar)
+      series.last = undefined
+      this.#issueBar(feed, series, bar)
+    } else if (bar.isIssued) this.#issueBar(feed, series, bar)
   }
 
   #closeFeed(feed: CandleFeed, time: number): void {
@@ -475,15 +650,51 @@ class IssuedCandle implements Candle {
     this.count = count
     this.complete = lacking === 0
     this.missing = missing
-    this.revision = prices.goesOn && prices.to === this.end ? count + 1 : count
+    this.revision = count + prices.passing
   }
 }
 
-function addBar({ bars, length }: Series, start: number, prices: Prices): Bar {
-  const bar = new Bar(start, length, prices)
+function addBar({ bars, length }: Series, start: number): Bar {
+  const bar = new Bar(start, length)
   bars.set(start, bar)
   if (bars.size > MOST_OPEN) for (const [first] of bars) if (bars.delete(first)) break
   return bar
+}
+
+/** Remembers the prices of a complete candle. */
+function complete(series: Series, prices: Prices): void {
+  series.complete[series.completed++ & (MOST_COMPLETE - 1)] = prices
+}
+
+/**
+ * The bar of an interval, for a report that overlaps others; undefined if its candle was complete,
+ * and is forgotten.
+ */
+function barAt(series: Series, start: number, taken: readonly Taken[]): Bar | undefined {
+  const open = series.bars.get(start)
+  if (open !== undefined) return open
+  const at = series.complete.findIndex(({ from }) => from === start)
+  const prices = series.complete[at]
+  if (prices === undefined) {
+    const isNew = taken.length > 0 && taken.every(({ before }) => before === undefined)
+    return isNew ? addBar(series, start) : undefined
+  }
+  if (prices instanceof Bar) return prices
+  const bar = new Bar(start, series.length)
+  bar.put(prices)
+  series.complete[at] = bar
+  return bar
+}
+
+/** The parts of ranges that lie in an interval. */
+function within(ranges: readonly Taken[], start: number, end: number): readonly Taken[] {
+  return ranges
+    .filter(({ from, to }) => from <= end && to >= start)
+    .map(({ from, to, before }) => ({
+      from: Math.max(from, start),
+      to: Math.min(to, end),
+      before,
+    }))
 }
 
 function divisor(one: number, other: number): number {

@@ -43,6 +43,36 @@ function chainOf(feedID: string, random: Random, count: number): Given[] {
   return reports
 }
 
+/** Reports whose windows overlap: re-issues, hand-overs between networks, and reports inside the windows of others. */
+function overlapsOf(feedID: string, random: Random, count: number): Given[] {
+  const unit = feedID === inSeconds ? 1 : 1000
+  const first = FIRST * unit + random.pick(0, 90) * unit
+  const reports = new Map<number, Given>()
+  while (reports.size < count) {
+    const to = first + random.pick(0, 8 * count * unit)
+    const from = to - (random.chance(0.3) ? 0 : random.pick(1, 20 * unit))
+    reports.set(to, reportOf(feedID, from, to, priceIn(random)))
+  }
+  return [...reports.values()].sort(
+    (one, other) => one.observationsTimestamp - other.observationsTimestamp,
+  )
+}
+
+/** Parts of an interval that one report holds, or none: of the reports whose windows have a moment, the one observed first. */
+function partsOf(given: readonly Given[], start: number, end: number) {
+  const cuts = given.flatMap(each => [each.validFromTimestamp, each.observationsTimestamp + 1])
+  const within = [start, ...cuts.filter(cut => cut > start && cut <= end)]
+  const froms = [...new Set(within)].sort((one, other) => one - other)
+  return froms.map((from, index) => {
+    const holding = given.filter(
+      each => each.validFromTimestamp <= from && each.observationsTimestamp >= from,
+    )
+    const times = holding.map(each => each.observationsTimestamp)
+    const holder = holding.find(each => each.observationsTimestamp === Math.min(...times))
+    return { from, to: (froms[index + 1] ?? end + 1) - 1, price: holder?.decoded.price }
+  })
+}
+
 /** What a candle is by its definition: it looks at each moment of the interval. */
 function modelOf(given: readonly Given[], interval: CandleInterval): Map<number, Candle> {
   const [{ feedID }] = given as [Given]
@@ -53,24 +83,24 @@ function modelOf(given: readonly Given[], interval: CandleInterval): Map<number,
   const last = Math.max(...given.map(each => each.observationsTimestamp))
   for (let start = first - (first % length); start <= last; start += length) {
     const end = start + length - 1
-    const inside = given
-      .filter(each => each.observationsTimestamp >= start && each.validFromTimestamp <= end)
-      .sort((one, other) => one.validFromTimestamp - other.validFromTimestamp)
+    const inside = given.filter(
+      each => each.observationsTimestamp >= start && each.validFromTimestamp <= end,
+    )
     if (inside.length === 0) continue
     const missing: { from: number; to: number }[] = []
-    let next = start
+    const prices: bigint[] = []
     let sum = 0n
     let held = 0
-    for (const each of inside) {
-      const from = Math.max(start, each.validFromTimestamp)
-      const to = Math.min(end, each.observationsTimestamp)
-      if (from > next) missing.push({ from: next, to: from - 1 })
-      sum += each.decoded.price * BigInt(to - from + 1)
-      held += to - from + 1
-      next = to + 1
+    for (const { from, to, price } of partsOf(inside, start, end)) {
+      const last = missing.at(-1)
+      if (price === undefined && last?.to === from - 1) last.to = to
+      else if (price === undefined) missing.push({ from, to })
+      else {
+        prices.push(price)
+        sum += price * BigInt(to - from + 1)
+        held += to - from + 1
+      }
     }
-    if (next <= end) missing.push({ from: next, to: end })
-    const prices = inside.map(each => each.decoded.price)
     const sorted = [...prices].sort((one, other) => (one < other ? -1 : 1))
     candles.set(start, {
       feedID,
@@ -101,10 +131,31 @@ async function finalOf(
     const before = final.get(key)
     if (before !== undefined) {
       expect(candle.revision).toBeGreaterThan(before.revision)
-      expect(before.complete).toBe(false)
+      expect(before.complete && !candle.complete).toBe(false)
     }
     final.set(key, candle)
   }
+  return final
+}
+
+/** The candles of a stream, which issues them some time after their end even if reports are missing. */
+function liveOf(
+  given: readonly Given[],
+  intervals: readonly CandleInterval[],
+  seed: number,
+): Map<string, Candle> {
+  const random = createRandom(seed)
+  const final = new Map<string, Candle>()
+  const builder = new CandleBuilder(
+    { intervals },
+    candle => void final.set(`${candle.interval} ${candle.start}`, candle),
+    () => undefined,
+  )
+  for (const report of given) {
+    builder.add(report)
+    if (random.chance(0.5)) builder.closeBefore((FIRST + random.pick(0, 30)) * 1000, 0)
+  }
+  builder.finish()
   return final
 }
 
@@ -120,14 +171,50 @@ describe('candlesOf', () => {
       if (intervals.length === 0) intervals.push('1m')
       const given = random.chance(0.3) ? reports : shuffle(reports, random)
       const found = await finalOf(given, intervals)
-      const expected = intervals.flatMap(interval =>
-        Array.from(modelOf(reports, interval), ([start, candle]): [string, Candle] => [
-          `${interval} ${start}`,
-          candle,
-        ]),
-      )
-      expect([...found].sort(byKey)).toEqual(expected.sort(byKey))
+      expect([...found].sort(byKey)).toEqual(expectedOf(reports, intervals))
     }
+  })
+
+  test('equals the definition where windows overlap, whatever the order', async () => {
+    for (let seed = 1; seed <= inForm(60, 10_000); seed++) {
+      const random = createRandom(seed)
+      const feedID = random.chance(0.5) ? inSeconds : inMilliseconds
+      // A feed remembers 128 complete candles.
+      const reports = overlapsOf(feedID, random, random.pick(1, 14))
+      const intervals = (Object.keys(lengths) as CandleInterval[]).filter(() => random.chance(0.7))
+      if (intervals.length === 0) intervals.push('1m')
+      const given = random.chance(0.2) ? reports : shuffle(reports, random)
+      const found = await finalOf(given, intervals)
+      expect({ seed, found: [...found].sort(byKey) }).toEqual({
+        seed,
+        found: expectedOf(reports, intervals),
+      })
+    }
+  })
+
+  test('all orders of eight reports whose windows overlap give the same candles', async () => {
+    const windows = [
+      [0, 6],
+      [3, 9],
+      [4, 4],
+      [8, 13],
+      [2, 14],
+      [14, 15],
+      [12, 20],
+      [17, 22],
+    ] as const
+    const reports = windows.map(([from, to], index) =>
+      reportOf(inSeconds, FIRST + from, FIRST + to, BigInt((index * 5) % 8) - 3n),
+    )
+    const intervals = ['1s', '5s', '15s'] as const
+    const expected = expectedOf(reports, intervals)
+    let orders = 0
+    for (const order of ordersOf(reports)) {
+      if (orders++ % inForm(400, 1) !== 0) continue
+      expect([...(await finalOf(order, intervals))].sort(byKey)).toEqual(expected)
+      expect([...liveOf(order, intervals, orders)].sort(byKey)).toEqual(expected)
+    }
+    expect(orders).toBe(40_320)
   })
 
   test('the average is that of twap over the same window', async () => {
@@ -200,6 +287,26 @@ function shuffle(reports: readonly Given[], random: Random): Given[] {
     given[other] = kept
   }
   return given
+}
+
+function expectedOf(
+  reports: readonly Given[],
+  intervals: readonly CandleInterval[],
+): [string, Candle][] {
+  const all = intervals.flatMap(interval =>
+    Array.from(modelOf(reports, interval), ([start, candle]): [string, Candle] => [
+      `${interval} ${start}`,
+      candle,
+    ]),
+  )
+  return all.sort(byKey)
+}
+
+/** All orders of some reports. */
+function* ordersOf<Each>(all: readonly Each[]): Generator<Each[]> {
+  if (all.length === 0) yield []
+  for (const [index, first] of all.entries())
+    for (const rest of ordersOf(all.toSpliced(index, 1))) yield [first, ...rest]
 }
 
 function byKey([one]: readonly [string, Candle], [other]: readonly [string, Candle]): number {
