@@ -43,6 +43,7 @@ export function createCounters(): StreamCounters {
     outOfOrder: 0,
     ahead: 0,
     superseded: 0,
+    signedLater: 0,
     backfilled: 0,
     dropped: 0,
     gaps: 0,

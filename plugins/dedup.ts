@@ -2,7 +2,9 @@ import type { Plugin, Sink } from '../client/contract/plugin.js'
 import type { StreamScope } from '../client/contract/scope.js'
 import { number, readOptions, type Schema, withDefault } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
+import { markSignedLater, type Report } from '../report/report.js'
 import { provideSeen, seenIn } from '../report/seen-times.js'
+import { findSignedLater } from '../report/signing-order.js'
 
 /** Options of `dedup`. */
 export interface DedupOptions {
@@ -53,10 +55,20 @@ function passOnce(next: Sink, scope: StreamScope, window: number): Sink {
     }),
   )
 
+  /** Compares a report with a report of a later time that came before it. */
+  function compare(report: Report, newest: Report): void {
+    findSignedLater([report, newest], (found, facts) => {
+      if (found === report && report.signedLater === undefined) markSignedLater(report, facts)
+    })
+    if (report.signedLater !== undefined) scope.count('signedLater', report)
+  }
+
   return function passFirst(report) {
     const { observationsTimestamp: time, validFromTimestamp: since } = report
     const seen = feeds.of(report.feedID)
     if (seen.add(seen.hasRanges ? since : time, time)) {
+      const { newestReport: newest } = seen
+      if (newest !== undefined && time < newest.observationsTimestamp) compare(report, newest)
       seen.cache(report, feeds.hasDuplicates)
       next(report)
       return

@@ -15,10 +15,12 @@ import { isRejection, readClaim as readSignedClaim } from '../plugins/verify/rul
 import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
 import { isFeedID, parseFeedID } from '../report/feed-id.js'
 import { isSameBlob } from '../report/full-report.js'
+import { type SignedLater, SigningOrder, signingOf } from '../report/signing-order.js'
 import {
   averageClaim,
   type Evidence,
   priceClaim,
+  refuseSignedLater,
   signedPrice,
   tileOrRefuse,
 } from './create-proof.js'
@@ -38,11 +40,17 @@ export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | '
   /** How many signatures a report needs. @default 'at-least' */
   readonly quorum?: Quorum
   /**
-   * Further signed reports of the feed, as `fullReport`. A proof is refuted by one that holds a
-   * missing range, or that stands for a time of the proof with other contents. Reports of other
-   * feeds and reports that are not verified count for nothing. @default none
+   * Further signed reports, as `fullReport`. A proof is refuted by a report of its feed that holds
+   * a missing range, or that stands for a time of the proof with other contents. The sequence
+   * numbers of all reports of the network, whatever their feed, tell when the reports of the proof
+   * were signed. Reports that are not verified count for nothing. @default none
    */
   readonly against?: readonly string[]
+  /**
+   * Whether a proof counts that has reports which the network signed later than their time. The
+   * result then names them. @default false
+   */
+  readonly allowSignedLater?: boolean
   /** Whether a proof with missing ranges is refused. @default false */
   readonly complete?: boolean
   /** The feed of which the proof must be. @default any feed */
@@ -57,6 +65,14 @@ export interface HoleEdges {
   readonly before: TimeRange
   /** The window of the report after the hole. */
   readonly after: TimeRange
+}
+
+/** A report of a proof that its network signed later than its time. */
+export interface LateReport extends SignedLater {
+  /** The index of the report in the proof. */
+  readonly index: number
+  /** The time of its observations, in the feed's unit. */
+  readonly observationsTimestamp: number
 }
 
 /** What a proof proves, and what it rests on. */
@@ -81,6 +97,8 @@ export interface CheckedProof {
   readonly witnesses: number
   /** The addresses that signed at least one of the reports, in lower case. */
   readonly signers: readonly string[]
+  /** The reports that the network signed later than their time. Empty unless you allow them. */
+  readonly signedLater: readonly LateReport[]
   /** What the signed bytes show, in sentences. */
   readonly proved: readonly string[]
   /** What the check takes for granted, in sentences. */
@@ -98,6 +116,7 @@ const schema = {
       throw new ValidationError(`${field} must be a list of signed reports, not ${kindOf(value)}`)
     return value as readonly string[]
   }),
+  allowSignedLater: withDefault(false, checkBoolean),
   complete: withDefault(false, checkBoolean),
   feedID: optional((_field, value) => parseFeedID(value)),
   signal: checkSignal,
@@ -114,6 +133,7 @@ export async function checkProof(
 ): Promise<CheckedProof> {
   const {
     against = [],
+    allowSignedLater,
     signal,
     complete,
     feedID: wanted,
@@ -124,8 +144,11 @@ export async function checkProof(
     refuse('wrong-feed', `feedID must be ${wanted}, not ${proof.feedID}`)
   const { feedID, claim, missing } = proof
   const verify = (fullReport: string): Promise<Verification> =>
-    verifyReport(fullReport, { ...rules, feedID, ...(signal && { signal }) })
+    verifyReport(fullReport, { ...rules, ...(signal && { signal }) })
 
+  const neighbours = proof.neighbours?.map((fullReport, index) =>
+    readEvidence(`neighbours[${index}]`, feedID, fullReport),
+  )
   const reports = proof.reports.map((fullReport, index) =>
     readEvidence(`reports[${index}]`, feedID, fullReport),
   )
@@ -145,11 +168,15 @@ export async function checkProof(
     )
   // The signatures come last, since they take longest.
   const signers = new Set<string>()
+  const order = new SigningOrder()
   for (const [index, { fullReport }] of reports.entries()) {
-    const { signers: found } = await verify(fullReport).catch(refuseReport(`reports[${index}]`))
-    for (const signer of found) signers.add(signer)
+    const verified = await verify(fullReport).catch(refuseReport(`reports[${index}]`))
+    for (const signer of verified.signers) signers.add(signer)
+    place(order, verified)
     if (index % REPORTS_AT_ONCE === REPORTS_AT_ONCE - 1) await yieldToOthers(signal)
   }
+  for (const [index, { fullReport }] of (neighbours ?? []).entries())
+    place(order, await verify(fullReport).catch(refuseReport(`neighbours[${index}]`)))
   const again =
     claim.kind === 'price'
       ? priceClaim(tiling, claim.at, claim.field)
@@ -157,12 +184,21 @@ export async function checkProof(
   if (JSON.stringify(again) !== JSON.stringify(claim)) refuseValue(claim, again)
   let witnesses = 0
   for (const [index, fullReport] of against.entries()) {
-    const isSigned = await verify(fullReport).then(() => true, isUnavailable)
-    if (!isSigned) continue
+    const verified = await verify(fullReport).catch(isUnavailable)
+    if (verified === false) continue
+    place(order, verified)
+    if (verified.feedID !== feedID) continue
     witnesses++
-    const place = `against[${index}]`
-    compare(place, readEvidence(place, feedID, fullReport), reports, tiling)
+    const name = `against[${index}]`
+    compare(name, readEvidence(name, feedID, fullReport), reports, tiling)
   }
+  const signedLater = reports.flatMap((report, index): LateReport[] => {
+    const signing = signingOf(report)
+    const facts = signing && order.find(signing)
+    if (facts === undefined) return []
+    if (!allowSignedLater) refuseSignedLater(`reports[${index}] is`, report, facts)
+    return [{ index, observationsTimestamp: report.observationsTimestamp, ...facts }]
+  })
   return {
     feedID,
     claim,
@@ -173,8 +209,9 @@ export async function checkProof(
     isComplete: missing.length === 0,
     reports: reports.length,
     signers: [...signers],
+    signedLater,
     witnesses,
-    ...describeProof(proof, witnesses),
+    ...describeProof(proof, witnesses, signedLater, order),
   }
 }
 
@@ -242,6 +279,9 @@ function checkField([first]: readonly Evidence[], field: string): void {
   }
 }
 
+/** The report before the first of a proof, and the report after the last. */
+const MAX_NEIGHBOURS = 2
+
 /** Reports that don't touch the range are the neighbours of its missing ends, and nothing else. */
 function checkEnds(
   reports: readonly Evidence[],
@@ -303,10 +343,56 @@ function describe(ranges: readonly TimeRange[]): string {
   return ranges.length === 0 ? 'empty' : ranges.map(({ from, to }) => `${from}–${to}`).join(', ')
 }
 
+/** Adds the place of a verified report, if its network numbers its reports. */
+function place(
+  order: SigningOrder,
+  { feedID, configDigest, sequenceNumber, observationsTimestamp }: Verification,
+): void {
+  if (sequenceNumber === undefined) return
+  order.add({ feedID, digest: configDigest, number: sequenceNumber, time: observationsTimestamp })
+}
+
+/** Says in sentences what is known of the times at which the reports were signed. */
+function describeSigning(
+  { feedID, reports, neighbours }: Proof,
+  signedLater: readonly LateReport[],
+  order: SigningOrder,
+): { readonly proved: readonly string[]; readonly unproved: readonly string[] } {
+  const signings = reports.map(fullReport =>
+    signingOf({ feedID, fullReport, observationsTimestamp: 0 }),
+  )
+  const next = signings.map(each => each && order.next(each))
+  const open = next.filter(each => each === undefined).length
+  const late = signedLater.map(({ index, after, before }) => {
+    const until = before === undefined ? '' : ` and before a report of ${dateOf(before)}`
+    return `reports[${index}] was signed after a report of ${dateOf(after)}${until}.`
+  })
+  const others = next.filter((_each, index) => signedLater.every(each => each.index !== index))
+  const last = Math.max(...others.map(each => each ?? 0))
+  const inTime = `${late.length === 0 ? 'The reports were' : 'All others were'} signed before a report of ${dateOf(last)}.`
+  if (open === 0) return { proved: others.length > 0 ? [...late, inTime] : late, unproved: [] }
+  const why =
+    neighbours === undefined
+      ? ', as version 1 of the format has no neighbours'
+      : signings.includes(undefined)
+        ? ', as the network does not number its reports'
+        : ', as the proof has no later report of their network'
+  return {
+    proved: late,
+    unproved: [`That ${open} of the ${reports.length} reports were signed at their time${why}.`],
+  }
+}
+
+const dateOf = (ms: number): string => new Date(ms).toISOString()
+
 function describeProof(
-  { claim, missing, reports }: Proof,
+  proof: Proof,
   others: number,
+  signedLater: readonly LateReport[],
+  order: SigningOrder,
 ): Pick<CheckedProof, 'proved' | 'assumed' | 'unproved'> {
+  const { claim, missing, reports } = proof
+  const signing = describeSigning(proof, signedLater, order)
   const { field } = claim
   const what =
     claim.kind === 'price'
@@ -318,6 +404,7 @@ function describeProof(
       `Enough of the signers have signed each of the ${reports.length} reports.`,
       `By these reports, ${what}.`,
       ...(holes ? [] : ['The windows of the reports leave no time open.']),
+      ...signing.proved,
     ],
     assumed: [
       'The signers that you gave are those of the network, at the times of the reports.',
@@ -326,6 +413,7 @@ function describeProof(
     ],
     unproved: [
       'That the price is right: the signers say what they observed.',
+      ...signing.unproved,
       ...(holes
         ? [
             others === 0
@@ -346,11 +434,19 @@ function readProof(given: Proof | string): Proof {
     'claim',
     'missing',
     'reports',
+    'neighbours',
   ])
   if (proof.format !== 'sluice-proof') refuse('malformed', 'format must be sluice-proof')
-  if (proof.version !== 1)
-    refuse('malformed', `version must be 1, the only one that this library knows`)
-  const { feedID, missing, reports } = proof
+  const { version, feedID, missing, reports, neighbours } = proof
+  if (version !== 1 && version !== 2)
+    refuse('malformed', 'version must be 1 or 2, which are those that this library knows')
+  if ((neighbours !== undefined) !== (version === 2))
+    refuse(
+      'malformed',
+      `neighbours must ${version === 2 ? 'be given' : 'not be given'} in version ${version}`,
+    )
+  if (version === 2 && !(Array.isArray(neighbours) && neighbours.length <= MAX_NEIGHBOURS))
+    refuse('malformed', `neighbours must be a list of at most ${MAX_NEIGHBOURS} reports`)
   if (!isFeedID(feedID) || feedID !== feedID.toLowerCase())
     refuse('malformed', 'feedID must be 0x and 64 hexadecimal digits in lower case')
   if (!Array.isArray(reports) || reports.length === 0)
@@ -358,17 +454,18 @@ function readProof(given: Proof | string): Proof {
   if (reports.length > MAX_REPORTS)
     refuse('too-large', `reports must be at most ${MAX_REPORTS}, not ${reports.length}`)
   let characters = 0
-  for (const [index, report] of reports.entries()) {
-    if (typeof report !== 'string') refuse('malformed', `reports[${index}] must be a text`)
-    characters += report.length
-    if (characters > MAX_CHARACTERS)
-      refuse('too-large', `reports must have at most ${MAX_CHARACTERS} characters together`)
-  }
+  for (const [name, list] of Object.entries({ reports, neighbours }))
+    for (const [index, report] of ((list ?? []) as unknown[]).entries()) {
+      if (typeof report !== 'string') return refuse('malformed', `${name}[${index}] must be a text`)
+      characters += report.length
+      if (characters > MAX_CHARACTERS)
+        refuse('too-large', `reports must have at most ${MAX_CHARACTERS} characters together`)
+    }
   if (!Array.isArray(missing) || missing.length > reports.length + 1)
     refuse('malformed', 'missing must be a list of ranges between the reports')
   return {
     format: 'sluice-proof',
-    version: 1,
+    version: version as Proof['version'],
     feedID: feedID as string,
     claim: readClaim(proof.claim),
     missing: missing.map((each, index) => {
@@ -376,6 +473,7 @@ function readProof(given: Proof | string): Proof {
       return { from: readTime(range, 'from'), to: readTime(range, 'to') }
     }),
     reports: reports as string[],
+    ...(neighbours === undefined ? {} : { neighbours: neighbours as string[] }),
   }
 }
 

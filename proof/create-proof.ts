@@ -2,6 +2,7 @@ import type { Client } from '../client/client.js'
 import { NoReportError } from '../client/request/report-at.js'
 import { ValidationError } from '../core/errors.js'
 import {
+  checkBoolean,
   checkObject,
   checkSignal,
   checkText,
@@ -9,10 +10,12 @@ import {
   optional,
   readOptions,
   type Schema,
+  withDefault,
 } from '../core/options.js'
 import { decodeReport } from '../plugins/decoders/versions.js'
 import { checkTime, parseFeedID } from '../report/feed-id.js'
 import type { Report } from '../report/report.js'
+import { findSignedLater, type SignedLater } from '../report/signing-order.js'
 import {
   type AverageClaim,
   MAX_REPORTS,
@@ -37,6 +40,11 @@ interface ProofFacts {
   readonly feedID: string
   /** The field that is the price. @default the version's price */
   readonly field?: string
+  /**
+   * Whether a proof is made of reports that the network signed later than their time. @default
+   * false
+   */
+  readonly allowSignedLater?: boolean
   /** Aborting it ends the requests. */
   readonly signal?: AbortSignal
 }
@@ -61,6 +69,7 @@ const time = number({ min: 0, whole: true })
 const facts = {
   feedID: (_field: string, value: unknown) => parseFeedID(value),
   field: optional(checkText),
+  allowSignedLater: withDefault(false, checkBoolean),
   signal: checkSignal,
 }
 const priceSchema = { ...facts, at: time } satisfies Schema<PriceProofOptions>
@@ -98,35 +107,42 @@ export async function createProof(
     throw new ValidationError('either at, or from and to, must be given')
   if (!isWindow) {
     const read = readOptions('createProof', given as unknown as PriceProofOptions, priceSchema)
-    const { feedID, at, field, signal } = read
+    const { feedID, at, field } = read
     checkTime('at', at, [feedID])
     const range = { from: at, to: at }
-    const { reports, tiling } = await collect(client, feedID, range, signal)
-    return proofOf(feedID, reports, tiling, priceClaim(tiling, at, findField(feedID, field)))
+    const found = await collect(client, feedID, range, read)
+    return proofOf(feedID, found, priceClaim(found.tiling, at, findField(feedID, field)))
   }
   const read = readOptions('createProof', given as unknown as AverageProofOptions, averageSchema)
-  const { feedID, field, signal, ...window } = read
+  const { feedID, field, signal: _, allowSignedLater: __, ...window } = read
   checkTime('from', window.from, [feedID])
   checkTime('to', window.to, [feedID])
   const range = rangeOf(window.from, window.to, window.ends)
-  const { reports, tiling } = await collect(client, feedID, range, signal)
-  const claim = averageClaim(tiling, window, findField(feedID, field))
-  return proofOf(feedID, reports, tiling, claim)
+  const found = await collect(client, feedID, range, read)
+  return proofOf(feedID, found, averageClaim(found.tiling, window, findField(feedID, field)))
+}
+
+/** The reports of a proof. */
+interface Collected {
+  readonly reports: readonly Report[]
+  readonly neighbours: readonly Report[]
+  readonly tiling: Tiling<Report>
 }
 
 function proofOf(
   feedID: string,
-  reports: readonly Report[],
-  { missing }: Tiling<Report>,
+  { reports, neighbours, tiling: { missing } }: Collected,
   claim: Proof['claim'],
 ): Proof {
+  const textOf = ({ fullReport }: Report): string => fullReport
   return {
     format: 'sluice-proof',
-    version: 1,
+    version: 2,
     feedID,
     claim,
     missing,
-    reports: reports.map(report => report.fullReport),
+    reports: reports.map(textOf),
+    neighbours: neighbours.map(textOf),
   }
 }
 
@@ -181,8 +197,8 @@ async function collect(
   client: ProofClient,
   feedID: string,
   range: TimeRange,
-  signal: AbortSignal | undefined,
-): Promise<{ reports: readonly Report[]; tiling: Tiling<Report> }> {
+  { signal, allowSignedLater }: Pick<ProofFacts, 'signal' | 'allowSignedLater'>,
+): Promise<Collected> {
   const request = signal && { signal }
   const found: Report[] = []
   const between = client.getReportsBetween(feedID, range.from, range.to, request)
@@ -205,7 +221,43 @@ async function collect(
     if (after === undefined) throw new NoReportError('not-yet', feedID, range.to, undefined)
     reports.push(after)
   }
-  return { reports, tiling }
+  const neighbours = await neighboursOf(client, reports, request)
+  if (allowSignedLater !== true)
+    findSignedLater(inOrder([...reports, ...neighbours]), (report, facts) => {
+      if (reports.includes(report)) refuseSignedLater('the service has', report, facts)
+    })
+  return { reports, neighbours, tiling }
+}
+
+/** The reports before the first and after the last, if the service has them. */
+async function neighboursOf(
+  client: ProofClient,
+  reports: readonly Report[],
+  request: { readonly signal: AbortSignal } | undefined,
+): Promise<readonly Report[]> {
+  const first = reports[0] as Report
+  const last = reports.at(-1) as Report
+  const start = Math.max(0, first.validFromTimestamp - 1)
+  const [[before], [after]] = await Promise.all([
+    client.getReportsPage(first.feedID, start, 1, request),
+    client.getReportsPage(first.feedID, last.observationsTimestamp + 1, 1, request),
+  ])
+  const isBefore =
+    before !== undefined && before.observationsTimestamp < first.observationsTimestamp
+  return [...(isBefore ? [before] : []), ...(after === undefined ? [] : [after])]
+}
+
+/** Throws for a report that was signed later than its time. */
+export function refuseSignedLater(
+  place: string,
+  { observationsTimestamp }: Evidence,
+  { after, before }: SignedLater,
+): never {
+  const until = before === undefined ? '' : ` and before one of ${new Date(before).toISOString()}`
+  throw new ProofError(
+    'signed-later',
+    `${place} a report of ${observationsTimestamp} that was signed after a report of ${new Date(after).toISOString()}${until}`,
+  )
 }
 
 /** How far back the report before a missing range is looked for, in units of the feed. */

@@ -45,8 +45,11 @@ export interface AverageClaim {
 export interface Proof {
   /** Always `sluice-proof`. */
   readonly format: 'sluice-proof'
-  /** The version of this format. */
-  readonly version: 1
+  /**
+   * The version of this format: 2 since proofs have neighbours. A proof of version 1 is still
+   * checked.
+   */
+  readonly version: 1 | 2
   /** The feed, `0x` and 64 hexadecimal digits in lower case. */
   readonly feedID: string
   /** What the proof claims. */
@@ -61,6 +64,11 @@ export interface Proof {
    * the moment or window, and, where its start or end is missing, the report before or after it.
    */
   readonly reports: readonly string[]
+  /**
+   * The signed reports before and after `reports`, if the service had them: with these, the
+   * sequence numbers show whether a report was signed later than its time. Version 1 has none.
+   */
+  readonly neighbours?: readonly string[]
 }
 
 /**
@@ -76,6 +84,7 @@ export interface Proof {
  * | `tiling` | the windows of the reports leave another range open than `missing` says |
  * | `ends` | a report does not touch the moment or window, or the neighbour of a missing range is not there |
  * | `value` | the claimed number is not the number that the reports give |
+ * | `signed-later` | the network signed a report later than its time, as another report shows |
  * | `refuted` | a further report, validly signed, holds a missing range, or differs from a report of the proof |
  */
 export type ProofFailure =
@@ -87,6 +96,7 @@ export type ProofFailure =
   | 'tiling'
   | 'ends'
   | 'value'
+  | 'signed-later'
   | 'refuted'
 
 /** A proof is refused. The message names the field and the rule. */

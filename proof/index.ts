@@ -3,6 +3,7 @@ export {
   type CheckProofOptions,
   checkProof,
   type HoleEdges,
+  type LateReport,
 } from './check-proof.js'
 export {
   type AverageProofOptions,

@@ -14,6 +14,7 @@ import {
 import { isFeedID } from '../report/feed-id.js'
 import { priceField } from '../report/price-field.js'
 import type { Report } from '../report/report.js'
+import { findSignedLater } from '../report/signing-order.js'
 import { inOrder, rangeOf, type TimeRange, tile, type WindowEnds, weigh } from './windows.js'
 
 /** A report to be averaged. */
@@ -48,6 +49,8 @@ export interface Twap {
   readonly duration: number
   /** The number of reports that count. */
   readonly reports: number
+  /** How many of them their network signed later than their time, as the reports show. */
+  readonly signedLater: number
 }
 
 /** An average has a hole: ranges of its window that no report holds. */
@@ -123,11 +126,15 @@ export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): T
     )
   const field = findField(feedID, wanted)
   for (const [index, report] of given.entries()) priceOf(report, field, ` of reports[${index}]`)
-  const tiling = tile(inOrder(given), range)
+  const sorted = inOrder(given)
+  const tiling = tile(sorted, range)
   if (tiling.missing.length > 0) throw new IncompleteError(tiling.missing)
   const { sum, duration, count } = weigh(tiling, ends, report => priceOf(report, field))
   const value = sum / BigInt(duration)
-  return { feedID, field, value, sum, duration, reports: count }
+  const later = new Set<AveragedReport>()
+  findSignedLater(sorted, report => later.add(report))
+  const signedLater = tiling.parts.filter(({ report }) => later.has(report)).length
+  return { feedID, field, value, sum, duration, reports: count, signedLater }
 }
 
 /** The reports as a list. Throws a ValidationError that names the first that is none. */

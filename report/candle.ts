@@ -72,6 +72,8 @@ export interface Candle {
   readonly complete: boolean
   /** The ranges of the interval that no report holds. Empty if the candle is complete. */
   readonly missing: readonly CandleRange[]
+  /** How many of them their network signed later than their time: see `report.signedLater`. */
+  readonly signedLater: number
   /**
    * How many reports the candle is made of: those that touch the interval. A candle that is issued
    * again has a higher number.

@@ -59,6 +59,13 @@ export {
   seenStreams,
 } from './seen-times.js'
 export {
+  type SignedLater,
+  type SignedReport,
+  type Signing,
+  SigningOrder,
+  signingOf,
+} from './signing-order.js'
+export {
   ReportVerificationError,
   type ReportVerifier,
   reportVerifier,

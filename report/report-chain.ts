@@ -1,6 +1,7 @@
 import { feedResolution, feedVersion } from './feed-id.js'
 import type { Report } from './report.js'
 import { LONGEST_RANGE } from './seen-times.js'
+import { SigningOrder, signingOf } from './signing-order.js'
 
 /** The times of a report, and the config digest of the network that signed the report. */
 interface Link {
@@ -8,6 +9,8 @@ interface Link {
   readonly from: number
   readonly time: number
   readonly digest: string
+  /** The sequence number; undefined for older networks. */
+  readonly number: number | undefined
 }
 
 /**
@@ -27,6 +30,8 @@ export interface ReportChain {
   readonly reports: number
   /** How many duplicates there are. */
   readonly repeated: number
+  /** How many reports their network signed later than their time. */
+  readonly signedLater: number
   readonly missing: readonly MissingReports[]
 }
 
@@ -35,7 +40,7 @@ export interface ReportChain {
  * its own range begins (docs/concepts/continuity.md). Two kinds of report name no predecessor: a
  * report with the longest range, and the first report of a new configuration.
  */
-function checkChain(feedID: string, given: readonly Link[]): ReportChain {
+function checkChain(feedID: string, given: readonly Link[]): Omit<ReportChain, 'signedLater'> {
   const sorted = [...given].sort((one, other) => one.time - other.time || one.from - other.from)
   const links = sorted.filter(({ time }, at) => time !== sorted[at - 1]?.time)
   const longest = LONGEST_RANGE * (feedResolution(feedID) === 'ms' ? 1000 : 1)
@@ -70,6 +75,7 @@ const DIGEST = 66
 /** The links of reports, by feed. They find the gaps of a recording. */
 export class ReportLinks {
   readonly #links = new Map<string, Link[]>()
+  readonly #order = new SigningOrder()
   /** One string for each distinct digest, so that the reports share it and memory stays small. */
   readonly #digests = new Map<string, string>()
 
@@ -77,7 +83,10 @@ export class ReportLinks {
     report: Pick<Report, 'feedID' | 'fullReport' | 'validFromTimestamp' | 'observationsTimestamp'>,
   ): void => {
     const { feedID, fullReport, validFromTimestamp: from, observationsTimestamp: time } = report
-    const link = { from, time, digest: this.#digestOf(fullReport) }
+    const digest = this.#digestOf(fullReport)
+    const number = signingOf(report)?.number
+    const link = { from, time, digest, number }
+    if (number !== undefined) this.#order.add({ feedID, digest, number, time })
     const links = this.#links.get(feedID)
     if (links === undefined) this.#links.set(feedID, [link])
     else links.push(link)
@@ -85,11 +94,18 @@ export class ReportLinks {
 
   /** Checks the reports, and returns the chain of each feed. */
   check(): readonly ReportChain[] {
-    return [...this.#links].map(([feedID, links]) => checkChain(feedID, links))
+    return [...this.#links].map(([feedID, links]) => ({
+      ...checkChain(feedID, links),
+      signedLater: links.filter(link => this.#isSignedLater(feedID, link)).length,
+    }))
+  }
+
+  #isSignedLater(feedID: string, { digest, number, time }: Link): boolean {
+    return number !== undefined && this.#order.find({ feedID, digest, number, time }) !== undefined
   }
 
   #digestOf(fullReport: string): string {
-    const digest = fullReport.slice(0, DIGEST)
+    const digest = fullReport.slice(0, DIGEST).toLowerCase()
     const found = this.#digests.get(digest)
     if (found !== undefined) return found
     // A slice would keep the whole report in memory.

@@ -9,6 +9,7 @@ import {
   readHead,
 } from './full-report.js'
 import { type JSONOf, toJSON } from './json.js'
+import type { SignedLater } from './signing-order.js'
 
 /** How a report was received. */
 export type ReportSource = 'live' | 'backfill' | 'request'
@@ -61,6 +62,9 @@ export function onAcknowledge(report: Report, listener: (report: Report) => void
   acknowledged.set(report, listener)
 }
 
+/** Sets `signedLater` of a report. */
+export let markSignedLater: (report: Report, facts: SignedLater) => void
+
 /** Sets `isNewest` of a report, just before a stream delivers it. */
 export let markNewest: (report: Report, isNewest: boolean) => void
 
@@ -105,6 +109,7 @@ export class Report<out Data = unknown> {
   #failure: unknown
   #isNewest: boolean | undefined
   #isVerified: boolean
+  #signedLater: SignedLater | undefined
 
   constructor(
     feedID: string,
@@ -126,6 +131,7 @@ export class Report<out Data = unknown> {
     this.#failure = undefined
     this.#isNewest = undefined
     this.#isVerified = false
+    this.#signedLater = undefined
   }
 
   static {
@@ -135,6 +141,9 @@ export class Report<out Data = unknown> {
     }
     markVerified = report => {
       if (#isVerified in report) report.#isVerified = true
+    }
+    markSignedLater = (report, facts) => {
+      if (#signedLater in report) report.#signedLater = facts
     }
     // What `console.log` of Node and Bun writes.
     Object.defineProperty(Report.prototype, Symbol.for('nodejs.util.inspect.custom'), {
@@ -157,6 +166,16 @@ export class Report<out Data = unknown> {
    */
   get verified(): boolean {
     return this.#isVerified
+  }
+
+  /**
+   * Set if the network signed the report later than its time, as other reports show: then the
+   * signers may have signed what they did not observe at that time. Undefined if no report shows
+   * it. A page compares its reports with each other. In a stream, `dedup` compares a report with the
+   * newest report of its feed.
+   */
+  get signedLater(): SignedLater | undefined {
+    return this.#signedLater
   }
 
   /**

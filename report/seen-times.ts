@@ -169,6 +169,8 @@ export class SeenTimes {
    */
   #found = 0
   readonly #advance: ((seen: SeenTimes) => void) | undefined
+  /** The report of the newest time that was not in the future when it came. */
+  newestReport: Report | undefined = undefined
   /** The last reports, in full. The newest is at `#newest`. */
   readonly #cache: (Report | undefined)[] = []
   #newest = 0
@@ -285,6 +287,7 @@ export class SeenTimes {
 
   /** Called after the present was moved back. Moves the times after it back to `future`. */
   retreat(): void {
+    if ((this.newestReport?.observationsTimestamp ?? 0) > this.upTo) this.newestReport = undefined
     while (this.count > 0 && this.newest > this.upTo) {
       this.future.unshift({ since: this.pairs[2 * this.count - 1] as number, time: this.newest })
       this.count--
@@ -325,6 +328,8 @@ export class SeenTimes {
    */
   cache(report: Report, hasDuplicates: boolean): void {
     const { validFromTimestamp: since, observationsTimestamp: time } = report
+    if (time <= this.upTo && !(time < (this.newestReport?.observationsTimestamp ?? 0)))
+      this.newestReport = report
     if (hasDuplicates) this.#newest = (this.#newest + 1) % MOST_CACHED
     else if (!this.followsOn(since, time)) this.#newest ^= 1
     this.#cache[this.#newest] = report

@@ -136,6 +136,7 @@ function candleOf(index: number, close: bigint, revision: number): Candle {
     count: revision,
     complete: isComplete,
     missing: isComplete ? [] : [{ from: start + revision, to: start + 59 }],
+    signedLater: 0,
     revision,
   })
 }

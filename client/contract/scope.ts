@@ -51,6 +51,7 @@ export type CountedAs =
   | 'deduplicated'
   | 'superseded'
   | 'ahead'
+  | 'signedLater'
   | 'verified'
   | 'verificationFailed'
   | 'redelivered'

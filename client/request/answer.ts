@@ -4,10 +4,12 @@ import { isFeedID } from '../../report/feed-id.js'
 import {
   type DecoderTable,
   EnvelopeError,
+  markSignedLater,
   type Report,
   type ReportSource,
   toReport,
 } from '../../report/report.js'
+import { findSignedLater } from '../../report/signing-order.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
 import { APIError } from '../contract/errors.js'
 import type { Feed } from '../rest.js'
@@ -79,6 +81,7 @@ export function readPage(answer: Answer, startTime: number, limit: number | unde
   const envelopes = readList(answer, 'reports')
   checkCount(answer.call, envelopes.length, limit)
   const reports = readReports(answer, envelopes).sort(byTime)
+  findSignedLater(reports, markSignedLater)
   const first = reports[0]?.observationsTimestamp ?? startTime
   if (first >= startTime) return reports
   throw invalidResponse(answer.call, tooOld(first))
@@ -114,13 +117,15 @@ export function readGoodReports(
     }
   }
   checkCount(call, good.length, limit)
-  if (failure === undefined) return good.sort(byTime)
+  good.sort(byTime)
+  findSignedLater(good, markSignedLater)
+  if (failure === undefined) return good
   if (good.length === 0) throw failure
   const left = `${envelopes.length - good.length} of ${envelopes.length} reports`
   call.scope.log.warn?.(
     `${left} on a page of feed ${call.scope.feedIDs} are left out, the first because: ${failure.message}`,
   )
-  return good.sort(byTime)
+  return good
 }
 
 function checkCount(call: RequestCall, count: number, limit: number | undefined): void {

@@ -426,9 +426,9 @@ export class RunningStream<Data> implements BacklogOwner {
       },
       count: (as, report) => {
         this.#counters[as]++
-        if (report === undefined || as === 'redelivered' || as === 'deadLetters') return
+        if (report === undefined) return
         if (as === 'verificationFailed' && report.source === 'live') feeds.uncount(report.feedID)
-        if (as === 'deduplicated' || as === 'superseded' || as === 'ahead') return
+        if (as !== 'verified' && as !== 'verificationFailed') return
         const traffic = this.#origins.find(report.origin)
         if (traffic !== undefined) traffic[as]++
       },

@@ -75,6 +75,8 @@ export interface StreamCounters {
   superseded: number
   /** Reports whose time was more than 5 s after the present when they arrived. */
   ahead: number
+  /** Reports that their network signed later than their time: see `report.signedLater`. */
+  signedLater: number
   /** Accepted reports that were missing and fetched later. */
   backfilled: number
   /** Accepted reports that were dropped because you did not take them in time. */

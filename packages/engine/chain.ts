@@ -14,8 +14,8 @@ export interface SignedReport {
   /** In the feed's unit. */
   readonly observationsTimestamp: number
   /**
-   * The report's number in its feed. The report's context contains it as epoch (seqNr / 256) and
-   * round (the remainder).
+   * The network's count of its reports, over all feeds. The report's context contains it as epoch
+   * (seqNr / 256) and round (the remainder).
    */
   readonly seqNr: number
 }
@@ -39,6 +39,11 @@ function schemaOf({ feedID, version, resolution }: Feed): readonly Field[] {
   )
 }
 
+/** The sequence number of the network, which all its feeds share. */
+export interface Numbering {
+  last: number
+}
+
 /** Makes the reports of one feed. Each report is valid from the end of the report before it. */
 export class Chain {
   readonly #feed: Feed
@@ -48,11 +53,11 @@ export class Chain {
   readonly #unitMs: number
   /** The latest time that a report can have, in the feed's unit. */
   readonly #maxTime: number
+  readonly #numbering: Numbering
   #end: number | undefined
-  #seqNr: number
 
   /** Continues after the feed's last report, if there is one. */
-  constructor(feed: Feed, seed: number, last?: SignedReport) {
+  constructor(feed: Feed, seed: number, numbering: Numbering, last?: SignedReport) {
     const isInSeconds = feed.resolution === 's'
     this.#feed = feed
     this.#schema = schemaOf(feed)
@@ -60,7 +65,7 @@ export class Chain {
     this.#unitMs = isInSeconds ? 1000 : 1
     this.#maxTime = isInSeconds ? Number(rangeOf('uint32')[1]) : Number.MAX_SAFE_INTEGER
     this.#end = last?.observationsTimestamp
-    this.#seqNr = last?.seqNr ?? 0
+    this.#numbering = numbering
   }
 
   /** Makes and signs the next report for the given time in ms. */
@@ -82,9 +87,9 @@ export class Chain {
       validFromTimestamp,
       observationsTimestamp,
     })
-    const seqNr = this.#seqNr + 1
+    const seqNr = this.#numbering.last + 1
     const fullReport = sign(blob, seqNr)
-    this.#seqNr = seqNr
+    this.#numbering.last = seqNr
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / this.#unitMs
     if (!isOverridden || observationsTimestamp <= plausible)
@@ -103,7 +108,6 @@ export class Chain {
   /** Continues after a report that was made elsewhere. */
   follow(report: SignedReport): void {
     this.#end = Math.max(this.#end ?? 0, report.observationsTimestamp)
-    this.#seqNr = Math.max(this.#seqNr, report.seqNr)
   }
 
   #checkOverrides(overrides: ReportFields): void {

@@ -37,7 +37,7 @@ export {
 } from './https-server.js'
 export type { Delivery, PublishedReport, RequestRecord } from './ledger.js'
 export type { Forgery, RotateOptions, SignerSet } from './network.js'
-export { type DataEngineOptions, localCredentials } from './options.js'
+export { type DataEngineOptions, type HistoryBackfill, localCredentials } from './options.js'
 export type { EngineOrigin } from './origin.js'
 export type { PublishOptions } from './publisher.js'
 export type { OnDamage, RecordedReport, RecordingSource } from './replay.js'

@@ -67,6 +67,12 @@ export interface DataEngineOptions {
    * report lies before now. @default 10, or 0 in a replay
    */
   readonly history?: number
+  /**
+   * Signs reports later, as channels of the kind `history_backfill` do: the network leaves out each
+   * `every`th report of a feed that it publishes automatically, and signs it `afterMs` milliseconds
+   * later, with the sequence number of then. @default none
+   */
+  readonly historyBackfill?: HistoryBackfill
   /** How many of the latest reports of each feed the ledger and REST retain. @default all */
   readonly retain?: number
   /**
@@ -112,6 +118,14 @@ export interface DataEngineOptions {
   readonly compression?: boolean
 }
 
+/** Which reports the network signs later, and how much later. */
+export interface HistoryBackfill {
+  /** Of so many reports of a feed, the last is signed later. */
+  readonly every: number
+  /** Milliseconds from the time of the report. */
+  readonly afterMs: number
+}
+
 const limit = { min: 1, whole: true, infinite: true }
 /**
  * The default credentials. They are fixed, so that a test does not have to pass them on. They are
@@ -136,6 +150,19 @@ const schema = {
   port: withDefault(0, number({ min: 0, max: 65_535, whole: true })),
   host: withDefault(loopback, checkAddress),
   history: optional(number({ min: 0, whole: true })),
+  historyBackfill: withDefault<HistoryBackfill>(
+    { every: Number.POSITIVE_INFINITY, afterMs: 0 },
+    (field, value) =>
+      readOptions(
+        field,
+        value as HistoryBackfill,
+        {
+          every: number({ min: 2, whole: true }),
+          afterMs: number({ min: 0 }),
+        } satisfies Schema<HistoryBackfill>,
+        `${field}.`,
+      ),
+  ),
   retain: withDefault(Number.POSITIVE_INFINITY, number(limit)),
   rateLimit: withDefault(Number.POSITIVE_INFINITY, number(limit)),
   clock: withDefault<Clock | 'manual'>(globalThis, checkClock),

@@ -10,7 +10,7 @@ import {
   ValidationError,
   withDefault,
 } from 'sluice/core'
-import { Chain, type SignedReport } from './chain.js'
+import { Chain, type Numbering, type SignedReport } from './chain.js'
 import { type EngineClock, nextTurn } from './clock.js'
 import type { EngineContext } from './context.js'
 import type { Feed, ReportFields } from './feeds.js'
@@ -120,6 +120,9 @@ export class Publisher {
   readonly #averages = new Map<string, Feed[]>()
   /** When each feed of averages publishes next by itself, in ms. */
   readonly #averageDue = new Map<string, number>()
+  readonly #numbering: Numbering = { last: 0 }
+  /** Cancels the reports that are signed later. */
+  readonly #later = new Set<() => void>()
   #replayed = 0
 
   /**
@@ -189,21 +192,29 @@ export class Publisher {
     return 0
   }
 
-  /** Fills the ledger with the past reports that feeds have at the start. */
+  /**
+   * Fills the ledger with the past reports that feeds have at the start, in the order in which the
+   * network would have signed them.
+   */
   async makeHistory(): Promise<void> {
     const { settings, feeds } = this.#context
     const start = settings.clock.now()
-    const all = [...feeds.values()]
-    for (const feed of [...all.filter(isPriced), ...all.filter(feed => !isPriced(feed))]) {
+    const past = [...feeds.values()].flatMap(feed => {
       const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
-      for (let left = settings.history; left > 0; left--) {
-        const at = start - left * stepMs
-        const values = isPriced(feed) ? undefined : this.#average(feed, unitOf(feed, at))
-        if (values === undefined && !isPriced(feed)) continue
-        const report = this.#chainOf(feed).next(at, this.#sign(), values)
-        this.#add(report, at, { ...usual, streamed: false })
-      }
-      await nextTurn()
+      return Array.from({ length: settings.history }, (_, index) => ({
+        feed,
+        at: start - (settings.history - index) * stepMs,
+      }))
+    })
+    // An average needs the prices up to its time.
+    const rank = (feed: Feed): number => (isPriced(feed) ? 0 : 1)
+    past.sort((one, other) => one.at - other.at || rank(one.feed) - rank(other.feed))
+    for (const [index, { feed, at }] of past.entries()) {
+      if (index % AT_ONCE === AT_ONCE - 1) await nextTurn()
+      const values = isPriced(feed) ? undefined : this.#average(feed, unitOf(feed, at))
+      if (values === undefined && !isPriced(feed)) continue
+      const report = this.#chainOf(feed).next(at, this.#sign(), values)
+      this.#add(report, at, { ...usual, streamed: false })
     }
   }
 
@@ -215,6 +226,8 @@ export class Publisher {
 
   stop(): void {
     this.#schedule.stop()
+    for (const cancel of this.#later) cancel()
+    this.#later.clear()
   }
 
   /** The average that a feed publishes at a time, if a report has a part in it. */
@@ -261,7 +274,9 @@ export class Publisher {
   #chainOf(feed: Feed): Chain {
     const { ledger, settings } = this.#context
     const { feedID } = feed
-    const chain = this.#chains.get(feedID) ?? new Chain(feed, settings.seed, ledger.latest(feedID))
+    const chain =
+      this.#chains.get(feedID) ??
+      new Chain(feed, settings.seed, this.#numbering, ledger.latest(feedID))
     this.#chains.set(feedID, chain)
     return chain
   }
@@ -277,6 +292,7 @@ export class Publisher {
       ...{ publishedAt, streamed, stored, storedAfterMs },
     })
     this.#context.ledger.add(published)
+    this.#numbering.last = Math.max(this.#numbering.last, published.seqNr)
     return published
   }
 
@@ -286,17 +302,37 @@ export class Publisher {
    */
   #taskOf({ feedID, intervalMs }: Feed): Task {
     const { feeds, settings } = this.#context
+    const { every, afterMs } = settings.historyBackfill
+    let count = 0
     return {
       intervalMs,
       run: () => {
-        const chain = this.#chainOf(feeds.get(feedID) as Feed)
-        const waitMs = settings.runAhead ? 0 : chain.wait(settings.clock.now())
-        if (waitMs === 0) this.#publishAverages(this.publish(feedID), intervalMs)
-        return waitMs
+        const feed = feeds.get(feedID) as Feed
+        const now = settings.clock.now()
+        const waitMs = settings.runAhead ? 0 : this.#chainOf(feed).wait(now)
+        if (waitMs > 0) return waitMs
+        if (++count % every === 0) this.#signLater(feed, unitOf(feed, now), afterMs)
+        else this.#publishAverages(this.publish(feedID), intervalMs)
+        return 0
       },
     }
   }
+
+  /**
+   * Leaves out the report of a time, which the next report absorbs. The network signs it later,
+   * with the sequence number that it has reached by then.
+   */
+  #signLater({ feedID }: Feed, time: number, afterMs: number): void {
+    const cancel = this.#context.settings.clock.after(afterMs, () => {
+      this.#later.delete(cancel)
+      this.publish(feedID, { validFromTimestamp: time, observationsTimestamp: time })
+    })
+    this.#later.add(cancel)
+  }
 }
+
+/** So many reports of the past are made before other work has its turn. */
+const AT_ONCE = 64
 
 /** True for a feed that is not the average of another. */
 function isPriced(feed: Feed): boolean {

@@ -22,7 +22,10 @@ import { LONGEST_RANGE } from '../../report/seen-times.js'
 export type PricedReport = Pick<
   Report,
   'feedID' | 'validFromTimestamp' | 'observationsTimestamp' | 'decoded'
->
+> & {
+  /** Set if the network signed the report later than its time. */
+  readonly signedLater?: Report['signedLater']
+}
 
 /** Options of `candles` and `candlesOf`. */
 export interface CandleOptions {
@@ -101,6 +104,8 @@ class Prices {
   count: number
   /** How many reports hold some of these moments, and were observed later. */
   passing: number
+  /** How many reports were signed later than their time. */
+  signedLater: number
   /** When the first of the reports was observed. */
   readonly observed: number
 
@@ -115,6 +120,7 @@ class Prices {
     this.sum = to === from ? price : price * BigInt(to - from + 1)
     this.passing = observed > to ? 1 : 0
     this.count = 1 - this.passing
+    this.signedLater = 0
     this.observed = observed
   }
 }
@@ -173,6 +179,8 @@ class Bar extends Prices {
     this.count += prices.count
     this.duration += prices.to - prices.from + 1
     const { from, to, close: price, observed } = prices
+    // A report counts once: with its own time, or where it holds the end.
+    if (observed <= to || to === this.end) this.signedLater += prices.signedLater
     if (observed > this.end) {
       if (to === this.end) this.passing++
       this.#crossing = [...this.#crossing, { from, to, price, observed }]
@@ -184,10 +192,16 @@ class Bar extends Prices {
    * Adds a report whose window overlaps others. It holds the times of `taken` from now on, all of
    * which lie in the interval.
    */
-  take(taken: readonly Taken[], price: bigint, observed: number, isCopy: boolean): void {
+  take(
+    taken: readonly Taken[],
+    price: bigint,
+    { observationsTimestamp: observed, signedLater }: PricedReport,
+    isCopy: boolean,
+  ): void {
     const isPassing = observed > this.end
     if (isPassing || isCopy) this.passing++
     else this.count++
+    if (signedLater !== undefined && !isCopy) this.signedLater++
     for (const { from, to, before } of taken) {
       const width = to - from + 1
       this.sum += (price - (before ?? 0n)) * BigInt(width)
@@ -434,6 +448,7 @@ export class CandleBuilder {
       run.sum += price * BigInt(to - from + 1)
       feed.remember(from, to - 1, price, to)
     }
+    if (report.signedLater !== undefined) run.signedLater++
     run.count++
     run.to = to
     if (to === feed.limit) this.#endRun(feed)
@@ -510,17 +525,21 @@ export class CandleBuilder {
     const price = this.#priceOf(feed, report)
     if (price === undefined) return
     feed.remember(from, to - 1, price, to)
+    const later = report.signedLater === undefined ? 0 : 1
     const { base } = feed
     for (let start = from; ; ) {
       const limit = start - (start % base) + base - 1
       if (to <= limit) {
         const run = new Prices(start, to, price, to)
+        run.signedLater = later
         feed.limit = Math.min(limit, upTo)
         if (to === feed.limit) this.#merge(feed, run)
         else feed.run = run
         return
       }
-      this.#merge(feed, new Prices(start, limit, price, to))
+      const part = new Prices(start, limit, price, to)
+      part.signedLater = later
+      this.#merge(feed, part)
       start = limit + 1
     }
   }
@@ -544,7 +563,7 @@ export class CandleBuilder {
         if (isCopy && parts.length === 0) continue
         const bar = barAt(series, start, parts)
         if (bar === undefined) continue
-        bar.take(parts, price, to, isCopy)
+        bar.take(parts, price, report, isCopy)
         this.#changed(feed, series, bar)
       }
   }
@@ -626,6 +645,7 @@ class IssuedCandle implements Candle {
   readonly count: number
   readonly complete: boolean
   readonly missing: readonly CandleRange[]
+  readonly signedLater: number
   readonly revision: number
 
   constructor(
@@ -650,6 +670,7 @@ class IssuedCandle implements Candle {
     this.count = count
     this.complete = lacking === 0
     this.missing = missing
+    this.signedLater = prices.signedLater
     this.revision = count + prices.passing
   }
 }

@@ -25,6 +25,7 @@ import {
   expiries,
   schemas,
   signatures,
+  signingOrder,
   tiles,
   windows,
 } from './checks/reports.js'
@@ -70,7 +71,8 @@ const asking: readonly CertifyCheck[] = [
 ]
 /** The checks of all reports that have come. They run when the others are done. */
 const reading: readonly CertifyCheck[] = [
-  ...[envelopes, schemas, windows, tiles, expiries, duplicates, signatures, untested],
+  ...[envelopes, schemas, windows, tiles, signingOrder, expiries, duplicates, signatures],
+  untested,
 ]
 
 /** All checks, in the order of the record. */

@@ -11,6 +11,9 @@ import {
   isFeedID,
   LONGEST_RANGE,
   readHead,
+  type Signing,
+  SigningOrder,
+  signingOf,
 } from 'sluice/report'
 import { dateTime, shortID } from '../output/feeds.js'
 import { Tally } from './finding.js'
@@ -33,6 +36,8 @@ export interface SeenReport {
 }
 
 interface Entry extends SeenReport {
+  /** The place among the reports of the network; undefined for older networks. */
+  readonly signing: Signing | undefined
   /** The digest of the signed blob. */
   readonly digest: string
   isStreamed: boolean
@@ -80,6 +85,7 @@ export class ReportBook {
   readonly #signers: Signers | undefined
   readonly #now: () => number
   readonly #feeds = new Map<string, Map<number, Entry>>()
+  readonly #order = new SigningOrder(REMEMBERED)
   #verifying: Promise<void> = Promise.resolve()
   #waiting = 0
 
@@ -114,7 +120,10 @@ export class ReportBook {
     )
     this.#decode(envelope, isLive)
     this.#verify(envelope)
-    const entry = this.#remember({ feedID, validFrom, observed }, digestOf(fullReport, head))
+    const signing = signingOf({ feedID, fullReport, observationsTimestamp: observed })
+    if (signing !== undefined) this.#order.add(signing)
+    const times = { feedID, validFrom, observed, signing }
+    const entry = this.#remember(times, digestOf(fullReport, head))
     if (isStreamed) entry.isStreamed = true
     else entry.isStored = true
     return entry
@@ -164,7 +173,7 @@ export class ReportBook {
     return this.#verifying
   }
 
-  #remember(report: SeenReport, digest: string): Entry {
+  #remember(report: Pick<Entry, keyof SeenReport | 'signing'>, digest: string): Entry {
     const entries = this.#feeds.get(report.feedID) ?? new Map<number, Entry>()
     this.#feeds.set(report.feedID, entries)
     const known = entries.get(report.observed)
@@ -209,6 +218,25 @@ export class ReportBook {
       else if (range >= longest) this.clamped++
       else if (isWhole) this.tiles.count(`${between}: they leave out ${apart}`)
     }
+  }
+
+  /** Texts about the reports that their network signed later than their time. */
+  get signedLater(): readonly string[] {
+    return this.feedIDs.flatMap(feedID =>
+      this.of(feedID).flatMap(({ observed, signing }) => {
+        const facts = signing && this.#order.find(signing)
+        if (facts === undefined) return []
+        return `${shortID(feedID)} ${dateTime(feedID, observed)}: signed after a report of ${new Date(facts.after).toISOString()}`
+      }),
+    )
+  }
+
+  /** How many reports have a sequence number. */
+  get numbered(): number {
+    return this.feedIDs.reduce(
+      (sum, feedID) => sum + this.of(feedID).filter(({ signing }) => signing !== undefined).length,
+      0,
+    )
   }
 
   /** The ids of all feeds of which reports came. */

@@ -116,11 +116,12 @@ function describe({ feedID, from, to, kind }: MissingReports, feeds: readonly Fe
 }
 
 function summarize(chains: readonly ReportChain[]): readonly string[] {
-  let [reports, repeated, missing, possible] = [0, 0, 0, 0]
+  let [reports, repeated, missing, possible, later] = [0, 0, 0, 0, 0]
   for (const chain of chains) {
     const sure = chain.missing.filter(({ kind }) => kind === 'missing').length
     reports += chain.reports
     repeated += chain.repeated
+    later += chain.signedLater
     missing += sure
     possible += chain.missing.length - sure
   }
@@ -130,6 +131,8 @@ function summarize(chains: readonly ReportChain[]): readonly string[] {
     lines.push(
       `${count(possible, 'possible gap')}, which --strict counts: the reports of these feeds may not name the ones before them`,
     )
+  if (later > 0)
+    lines.push(`${count(later, 'report')} signed later than their time, by their sequence numbers`)
   if (repeated > 0)
     lines.push(`${count(repeated, 'report')} too many: they stand there more than once`)
   return lines

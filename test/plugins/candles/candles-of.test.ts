@@ -3,6 +3,7 @@ import { ValidationError } from '../../../core/errors.js'
 import { CandleBuilder } from '../../../plugins/candles/builder.js'
 import { type Candle, type CandleInterval, candlesOf } from '../../../plugins/candles/index.js'
 import { twap } from '../../../proof/index.js'
+import type { SignedLater } from '../../../report/signing-order.js'
 import { createRandom, type Random } from '../../support/random.js'
 import { inForm } from '../../support/tier.js'
 
@@ -17,11 +18,14 @@ interface Given {
   readonly validFromTimestamp: number
   readonly observationsTimestamp: number
   readonly decoded: { readonly price: bigint }
+  readonly signedLater?: SignedLater
 }
 
 function reportOf(feedID: string, from: number, to: number, price: bigint): Given {
   const times = { validFromTimestamp: from, observationsTimestamp: to }
-  return { feedID, fullReport: `0x${`${from}${to}`.repeat(60)}`, ...times, decoded: { price } }
+  const fullReport = `0x${`${from}${to}`.repeat(60)}`
+  const later = to % 5 === 0 ? { signedLater: { after: 0, before: undefined } } : {}
+  return { feedID, fullReport, ...times, decoded: { price }, ...later }
 }
 
 function priceIn(random: Random): bigint {
@@ -115,6 +119,7 @@ function modelOf(given: readonly Given[], interval: CandleInterval): Map<number,
       count: inside.filter(each => each.observationsTimestamp <= end).length,
       complete: missing.length === 0,
       missing,
+      signedLater: inside.filter(each => each.signedLater !== undefined).length,
       revision: inside.length,
     })
   }

@@ -50,6 +50,21 @@ export const tiles: CertifyCheck = defineCheck({
   },
 })
 
+/** Compares the order of time with the order of signing. */
+export const signingOrder: CertifyCheck = defineCheck({
+  name: 'signing-order',
+  title: 'Reports are signed in the order of their times',
+  documented:
+    'Nothing. Within one configuration the sequence number counts the rounds of the network, so a report of a lower time with a higher number was signed later than its time',
+  source: 'the oracle network’s code',
+  async run({ book }) {
+    const { signedLater: later, numbered } = book
+    if (numbered === 0) return [notChecked('no report has a sequence number')]
+    if (later.length === 0) return [ok(`${numbered} reports`)]
+    return [noted(`${later.length} of ${numbered} reports: ${later.slice(0, 3).join('; ')}`)]
+  },
+})
+
 /** Looks at the times at which reports expire. */
 export const expiries: CertifyCheck = defineCheck({
   name: 'expiry',

@@ -131,6 +131,7 @@ export function makeCandle(changes: Partial<Candle> = {}): Candle {
     count: 60,
     complete: true,
     missing: [],
+    signedLater: 0,
     revision: 60,
     ...changes,
   }
