@@ -45,7 +45,13 @@ export type {
   ScopeEvents,
   StreamScope,
 } from './contract/scope.js'
-export { credentialsKey, cursorStoreKey, retirementKey } from './contract/scope.js'
+export {
+  credentialsKey,
+  cursorStoreKey,
+  type RequestQueue,
+  requestQueue,
+  retirementKey,
+} from './contract/scope.js'
 export type {
   ConnectionChange,
   ConnectionFacts,

@@ -1,5 +1,6 @@
 import { APIError, describeCall, type Reply, type RequestCall } from '../client/contract/call.js'
 import type { Handler, Plugin } from '../client/contract/plugin.js'
+import { type RequestQueue, requestQueue } from '../client/contract/scope.js'
 import { onAbort } from '../core/async.js'
 import {
   type Checked,
@@ -51,6 +52,12 @@ const MAX_RETRY_AFTER = 3_600_000
  */
 export function rateLimit(options?: RateLimitOptions): Plugin<never> {
   const limit = readOptions('rateLimit', options, schema)
+  const all: Endpoint[] = []
+  const queue: RequestQueue = {
+    get hasBackfill() {
+      return all.some(endpoint => endpoint.hasBackfill)
+    },
+  }
 
   function limited(next: Handler): Handler {
     const endpoints = new Map<string, Endpoint>()
@@ -58,12 +65,22 @@ export function rateLimit(options?: RateLimitOptions): Plugin<never> {
     return async function limitAttempt(call): Promise<Reply> {
       if (call.kind !== 'request') return next(call)
       const name = `${call.method} ${call.url.split('?', 1)[0]}`
-      const endpoint = endpoints.get(name) ?? new Endpoint(limit)
-      endpoints.set(name, endpoint)
+      let endpoint = endpoints.get(name)
+      if (endpoint === undefined) {
+        endpoint = new Endpoint(limit)
+        endpoints.set(name, endpoint)
+        all.push(endpoint)
+      }
       return endpoint.send(next, call)
     }
   }
-  return { name: 'rate-limit', attempt: limited }
+  return {
+    name: 'rate-limit',
+    setup(scope) {
+      if (scope.find(requestQueue) === undefined) scope.provide(requestQueue, queue)
+    },
+    attempt: limited,
+  }
 }
 
 /** Requests that wait for a slot, in the order of their arrival. */
@@ -89,6 +106,11 @@ class Endpoint {
 
   constructor(limit: Checked<typeof schema>) {
     this.#limit = limit
+  }
+
+  /** Whether a request of a stream for missing reports waits. */
+  get hasBackfill(): boolean {
+    return this.#backfill.length > 0
   }
 
   /** Sends a request once it has a slot. */

@@ -369,8 +369,13 @@ function describeSigning(
   })
   const others = next.filter((_each, index) => signedLater.every(each => each.index !== index))
   const last = Math.max(...others.map(each => each ?? 0))
-  const inTime = `${late.length === 0 ? 'The reports were' : 'All others were'} signed before a report of ${dateOf(last)}.`
-  if (open === 0) return { proved: others.length > 0 ? [...late, inTime] : late, unproved: [] }
+  const which = late.length === 0 ? 'The reports were' : 'All others were'
+  if (open === 0 && others.length === 0) return { proved: late, unproved: [] }
+  if (open === 0)
+    return {
+      proved: [...late, `${which} signed before a report of ${dateOf(last)}.`],
+      unproved: [],
+    }
   const why =
     neighbours === undefined
       ? ', as version 1 of the format has no neighbours'

@@ -46,7 +46,13 @@ export {
 export { type JSONOf, toJSON } from './json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
 export { priceField } from './price-field.js'
-export { type DecoderTable, markVerified, Report, type ReportJSON } from './report.js'
+export {
+  type DecoderTable,
+  markSignedLater,
+  markVerified,
+  Report,
+  type ReportJSON,
+} from './report.js'
 export {
   type Interval,
   isIn,
@@ -59,6 +65,7 @@ export {
   seenStreams,
 } from './seen-times.js'
 export {
+  findSignedLater,
   type SignedLater,
   type SignedReport,
   type Signing,

@@ -171,8 +171,8 @@ export class Report<out Data = unknown> {
   /**
    * Set if the network signed the report later than its time, as other reports show: then the
    * signers may have signed what they did not observe at that time. Undefined if no report shows
-   * it. A page compares its reports with each other. In a stream, `dedup` compares a report with the
-   * newest report of its feed.
+   * it. A page compares its reports with each other. In a stream, `dedup` compares a report with
+   * the newest report of its feed.
    */
   get signedLater(): SignedLater | undefined {
     return this.#signedLater

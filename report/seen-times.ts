@@ -245,6 +245,12 @@ export class SeenTimes {
     return runs[index - 1]?.to ?? Number.NEGATIVE_INFINITY
   }
 
+  /** The first exact time after `time`; undefined if there is none. */
+  after(time: number): number | undefined {
+    const at = this.#indexOf(time + 1)
+    return at < this.count ? this.pairs[2 * at] : undefined
+  }
+
   /**
    * Refutes the range of the next later report, if a report of this time lies in that range. The
    * range is reduced to the later report's own time, which is returned. Undefined if there is no

@@ -1,6 +1,5 @@
 import { inMilliseconds } from './feed-id.js'
 import { DIGITS } from './full-report.js'
-import type { Report } from './report.js'
 
 /**
  * A report that was signed later than its time says: the network had signed a report of a later
@@ -20,7 +19,14 @@ export interface SignedLater {
 }
 
 /** What the order of signing needs of a report. */
-export type SignedReport = Pick<Report, 'feedID' | 'fullReport' | 'observationsTimestamp'>
+export interface SignedReport {
+  /** In lower case. */
+  readonly feedID: string
+  /** The signed bytes, `0x` and hexadecimal digits. */
+  readonly fullReport: string
+  /** The time of the observations, in the feed's unit. */
+  readonly observationsTimestamp: number
+}
 
 /** The digits of the config digest, with `0x`. */
 const DIGEST_END = 2 + DIGITS
@@ -37,6 +43,7 @@ const JITTER = 1000
 
 /** The place of a report among the reports of its network. */
 export interface Signing {
+  /** The feed, in lower case. */
   readonly feedID: string
   /** The config digest. Only reports of one digest have comparable numbers. */
   readonly digest: string

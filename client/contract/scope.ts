@@ -127,10 +127,21 @@ export interface StreamScope extends ScopeFacts {
   waitUntil(work: Promise<unknown>, report: Report): void
 }
 
+/** The requests that wait within the client, until they may be sent. */
+export interface RequestQueue {
+  /** Whether a request of a stream for missing reports waits. */
+  readonly hasBackfill: boolean
+}
+
+/** The key under which a plugin that lets requests wait says which do. */
+export const requestQueue: ServiceKey<RequestQueue> = { name: 'the queue of requests' }
+
 /** A page of a feed's reports in ascending order. */
 export type FetchedPage = readonly Report[] & {
   /** True after the status 206: the page may lack reports that exist. @default false */
   readonly isPartial?: boolean
+  /** How many reports were requested, if the service refuses pages of as many as were asked for. */
+  readonly limit?: number
 }
 
 /** The client as its plugins see it. Its requests go through the client's own stack. */

@@ -27,6 +27,8 @@ export interface Egress {
   readonly fetch: Fetch
   readonly openSocket: (target: Target, signal?: AbortSignal) => Promise<Socket>
   readonly connect: Connect
+  /** Rejects if the package that sends requests is not installed. */
+  readonly checkPackage: () => Promise<unknown>
 }
 
 /** Milliseconds within which a connection must open, its tunnel included. */
@@ -55,6 +57,7 @@ export function createEgress({ findProxy, tls }: EgressSettings, closed: AbortSi
   }
   return {
     openSocket,
+    checkPackage: requireUndici,
     fetch: createFetch(openSocket, closed),
     connect(upgrade, events) {
       const target = targetOf(new URL(upgrade.url))

@@ -32,7 +32,12 @@ export function createTransport(options: EgressOptions & Transport, client: Life
   const load = createLoader(settings, client)
   return {
     fetch: async (...given) => (await load()).fetch(...given),
-    connect: async (...given) => (await load()).connect(...given),
+    async connect(...given) {
+      const egress = await load()
+      // A stream sends its first request when a report is missing. It fails at once without it.
+      await egress.checkPackage()
+      return egress.connect(...given)
+    },
   }
 }
 

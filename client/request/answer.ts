@@ -78,12 +78,10 @@ export function readReport(answer: Answer): Report[] {
 
 /** Reads a page, in ascending order. Throws APIError or ReportDecodingError. */
 export function readPage(answer: Answer, startTime: number, limit: number | undefined): Report[] {
-  const envelopes = readList(answer, 'reports')
-  checkCount(answer.call, envelopes.length, limit)
-  const reports = readReports(answer, envelopes).sort(byTime)
+  const reports = readReports(answer, readList(answer, 'reports')).sort(byTime)
   findSignedLater(reports, markSignedLater)
   const first = reports[0]?.observationsTimestamp ?? startTime
-  if (first >= startTime) return reports
+  if (first >= startTime) return firstOf(reports, answer.call, limit)
   throw invalidResponse(answer.call, tooOld(first))
 }
 
@@ -116,21 +114,32 @@ export function readGoodReports(
       failure ??= reasonOf(call, thrown)
     }
   }
-  checkCount(call, good.length, limit)
   good.sort(byTime)
   findSignedLater(good, markSignedLater)
-  if (failure === undefined) return good
+  if (failure === undefined) return firstOf(good, call, limit)
   if (good.length === 0) throw failure
   const left = `${envelopes.length - good.length} of ${envelopes.length} reports`
   call.scope.log.warn?.(
     `${left} on a page of feed ${call.scope.feedIDs} are left out, the first because: ${failure.message}`,
   )
-  return good
+  return firstOf(good, call, limit)
 }
 
-function checkCount(call: RequestCall, count: number, limit: number | undefined): void {
-  if (limit !== undefined && count > limit)
-    throw invalidResponse(call, `it has ${count} reports, ${limit} at most were requested`)
+/** As many reports as were requested. The next page has the others. */
+function firstOf(reports: Report[], { scope }: RequestCall, limit: number | undefined): Report[] {
+  if (limit === undefined || reports.length <= limit) return reports
+  scope.log.warn?.(
+    `a page of feed ${scope.feedIDs} has ${reports.length} reports, ${limit} at most were requested: the first ${limit} count`,
+  )
+  return reports.slice(0, limit)
+}
+
+/** The reports of a page that every service accepts: as many as it chooses by itself. */
+export const SHORT_PAGE = 10
+
+/** Whether the service may have refused a request because it asks for too many reports. */
+export function isPageRefused(thrown: unknown, limit: number): boolean {
+  return limit > SHORT_PAGE && thrown instanceof APIError && thrown.statusCode === 400
 }
 
 function byTime(one: Report, other: Report): number {

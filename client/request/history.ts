@@ -11,6 +11,7 @@ import { checkTime, inMilliseconds, parseFeedID } from '../../report/feed-id.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
 import type { ReportsPage, RequestOptions, Rest } from '../rest.js'
+import { isPageRefused, SHORT_PAGE } from './answer.js'
 
 /** Options of `reports`. */
 export interface HistoryOptions {
@@ -71,9 +72,17 @@ async function* iteratePages<Data>(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ReportsPage<Data>, void, undefined> {
   const request = signal && { signal }
+  let most = limit
   // getReportsPage rejects a page that begins too early, so the start grows with each page.
   for (let start: number | undefined = from; start !== undefined; ) {
-    const page: ReportsPage<Data> = await getReportsPage(feedID, start, limit, request)
+    const time: number = start
+    const page: ReportsPage<Data> = await getReportsPage(feedID, time, most, request).catch(
+      thrown => {
+        if (!isPageRefused(thrown, most ?? 0)) throw thrown
+        most = SHORT_PAGE
+        return getReportsPage(feedID, time, most, request)
+      },
+    )
     yield page
     start = page.nextStartTime
   }
@@ -85,8 +94,6 @@ async function* iteratePages<Data>(
  */
 export const STORED_WITHIN = 10_000
 
-/** A page of an interval has at least so many reports, as many as the service chooses by itself. */
-const SHORT_PAGE = 10
 /**
  * A page of an interval has at most so many reports. The service documents no bound, and continuity
  * asks for as many.

@@ -29,12 +29,14 @@ import type {
 import { composeReport } from '../stack.js'
 import {
   type Answer,
+  isPageRefused,
   parseAnswer,
   readBulk,
   readFeeds,
   readGoodReports,
   readPage,
   readReport,
+  SHORT_PAGE,
 } from './answer.js'
 import { CatalogueCache, cataloguePath, readCatalogue } from './catalogue.js'
 
@@ -85,6 +87,8 @@ const userAgent = { 'user-agent': `sluice/${VERSION}` }
 export class Requests<Data> implements Rest<Data> {
   readonly #context: RequestsContext<Data>
   readonly #parent: Parent | undefined
+  /** The most reports of a page that the service is known to accept. */
+  #mostReports = Number.POSITIVE_INFINITY
 
   constructor(context: RequestsContext<Data>, parent: Parent | undefined) {
     this.#context = context
@@ -184,17 +188,29 @@ export class Requests<Data> implements Rest<Data> {
   }
 
   /** A page of missing reports, for a stream: no stage has seen them. */
-  fetchPage(
+  async fetchPage(
     feedID: string,
     startTime: number,
     limit: number,
     signal: AbortSignal,
   ): Promise<FetchedPage> {
-    const operation = pageOperation([feedID], startTime, limit, { signal })
-    return this.#run({ ...operation, purpose: 'backfill' }, answer => {
-      const page: FetchedPage = readGoodReports(answer, startTime, limit)
-      return answer.status === PARTIAL ? Object.assign(page, { isPartial: true }) : page
-    })
+    const fetch = (most: number): Promise<FetchedPage> => {
+      const operation = pageOperation([feedID], startTime, most, { signal })
+      return this.#run({ ...operation, purpose: 'backfill' }, answer => {
+        const page: FetchedPage = readGoodReports(answer, startTime, most)
+        const facts = answer.status === PARTIAL ? { isPartial: true } : {}
+        return Object.assign(page, most < limit ? { ...facts, limit: most } : facts)
+      })
+    }
+    const most = Math.min(limit, this.#mostReports)
+    try {
+      return await fetch(most)
+    } catch (thrown) {
+      if (!isPageRefused(thrown, most)) throw thrown
+      const page = await fetch(SHORT_PAGE)
+      this.#mostReports = SHORT_PAGE
+      return page
+    }
   }
 
   /** The reports of several feeds at one time, for a stream: no stage has seen them. */

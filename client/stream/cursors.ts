@@ -85,6 +85,8 @@ export class Cursors {
    * store nothing new. So they begin again when it moves: a process that dies soon gets on.
    */
   readonly #unmoved = new Map<string, number>()
+  /** The feeds whose cursor is the present at which their stream began. */
+  readonly #begun = new Set<string>()
   readonly #ahead = new Map<string, AheadRow>()
   readonly #limits = new Map<string, number>()
 
@@ -108,9 +110,25 @@ export class Cursors {
     return cursors
   }
 
+  /**
+   * Feeds begin: each that has no cursor gets the present. A process may be killed in the handler
+   * of a feed's first report, before anything else can be saved. Returns true if there are such
+   * feeds.
+   */
+  begin(feedIDs: readonly string[]): boolean {
+    const ms = this.#now()
+    const fresh = feedIDs.filter(feedID => !this.#newest.has(feedID))
+    for (const feedID of fresh) {
+      this.#newest.set(feedID, inUnit(feedID, ms))
+      this.#begun.add(feedID)
+    }
+    if (fresh.length > 0) this.#storage.changed(true)
+    return fresh.length > 0
+  }
+
   /** A report was delivered, and is not acknowledged yet. */
   arrived({ feedID, observationsTimestamp: time }: Report): void {
-    const before = this.#newest.get(feedID)
+    const before = this.#begun.delete(feedID) ? undefined : this.#newest.get(feedID)
     if (before === undefined) {
       const isDue = this.#isDue(feedID, time)
       this.#newest.set(feedID, isDue ? Math.max(0, time - 1) : inUnit(feedID, this.#now()))
@@ -122,7 +140,7 @@ export class Cursors {
 
   /** A report has been acknowledged. */
   acknowledged({ feedID, observationsTimestamp: time }: Report): void {
-    const before = this.#newest.get(feedID)
+    const before = this.#begun.delete(feedID) ? undefined : this.#newest.get(feedID)
     const isDue = this.#isDue(feedID, time)
     if (!isDue) this.#acknowledgedAhead(feedID)
     else if (before === undefined || time > before) this.#newest.set(feedID, time)

@@ -74,6 +74,8 @@ const MAX_MESSAGE_BYTES = 1_048_576
  * The most milliseconds that `close` waits, so that a slow store or plugin can't delay it further.
  */
 const CLOSE_TIMEOUT = 900
+/** The most milliseconds that a stream waits for the save of its first cursors. */
+const FIRST_SAVE = 900
 
 /** A stream after `connect`. It has a stack and connections, and ends them. */
 export class RunningStream<Data> implements BacklogOwner {
@@ -194,6 +196,7 @@ export class RunningStream<Data> implements BacklogOwner {
         // A gap from an earlier subscription no longer limits the feed's cursor.
         if (type === 'subscribed')
           for (const feedID of feedIDs) this.#cursors?.limit(feedID, undefined)
+        if (type === 'subscribed') this.#cursors?.begin(feedIDs)
         events.emit('status', { type, feedIDs })
       },
     }
@@ -328,6 +331,7 @@ export class RunningStream<Data> implements BacklogOwner {
     this.#resumed = await this.#cursors.load(signal)
     const known = this.#feeds.all.filter(feedID => this.#resumed.has(feedID)).length
     this.#log.info?.(`stream resumes: ${known} of its feeds have a cursor`)
+    if (this.#cursors.begin(this.#feeds.all)) await atMost(FIRST_SAVE, this.#cursors.save())
   }
 
   #up(): void {

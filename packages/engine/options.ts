@@ -157,7 +157,7 @@ const schema = {
         field,
         value as HistoryBackfill,
         {
-          every: number({ min: 2, whole: true }),
+          every: number({ min: 2, whole: true, infinite: true }),
           afterMs: number({ min: 0 }),
         } satisfies Schema<HistoryBackfill>,
         `${field}.`,

@@ -1,5 +1,5 @@
 import { APIError, type WireErrorFacts } from '../../client/contract/call.js'
-import type { FetchedPage, StreamScope } from '../../client/contract/scope.js'
+import { type FetchedPage, requestQueue, type StreamScope } from '../../client/contract/scope.js'
 import { abortable, createSemaphore } from '../../core/async.js'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
@@ -24,6 +24,11 @@ const MAX_REQUEST = 15_000
  * open.
  */
 const UNANSWERED = 60_000
+/**
+ * If a page lacks the report that opened the range before it, the store may lag, for so many
+ * milliseconds.
+ */
+const LAG = 60_000
 /** The same limit in milliseconds, if the service asks us to wait (`Retry-After`). */
 const MAX_UNANSWERED = 300_000
 /**
@@ -74,6 +79,10 @@ interface Member {
 
 /** Pages that were read one after the other, and the interval that they cover. */
 interface Reading extends Interval {
+  /** The times of their reports. */
+  readonly times: Set<number>
+  /** Whether more reports may follow on the next page. */
+  hasMore: boolean
   /** How many of them ended with the newest report that the service had. */
   ends: number
 }
@@ -110,9 +119,13 @@ export class Backfill {
    */
   async ask(feed: FeedHistory): Promise<boolean> {
     const begun = this.#scope.client.timing.monotonic()
-    this.#giveUpUnanswered(feed)
+    // While the service is unreachable, no range is given up.
+    if (this.#scope.connections.open === 0) feed.keepUnanswered()
     const possible = feed.ranges.filter(({ digest }) => digest === undefined)
     for (const range of possible) range.dueAt = Math.max(range.dueAt, feed.askedAt + INTERVAL)
+    // A range is requested once more before it is given up.
+    for (const range of feed.ranges)
+      if ((range.giveUpAt ?? Number.POSITIVE_INFINITY) <= begun) range.dueAt = begun
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= begun)
     if (due.length === 0 || feed.isAsking) return false
     feed.isAsking = true
@@ -146,7 +159,8 @@ export class Backfill {
       for (const range of due) {
         const last = pages.at(-1)
         const isNew = last === undefined || range.from > last.to + 1
-        const page = isNew ? { from: range.from, to: range.from - 1, ends: 0 } : last
+        const start = { from: range.from, to: range.from - 1, ends: 0 }
+        const page = isNew ? { ...start, times: new Set<number>(), hasMore: false } : last
         if (isNew) pages.push(page)
         while (page.to < range.to && feed.ranges.includes(range)) {
           page.to = await this.#readPage(feed, range, page)
@@ -155,7 +169,7 @@ export class Backfill {
       }
     } finally {
       // If a page fails, the pages before it still count.
-      if (this.#isOpen(feed)) settle(feed, pages, begun)
+      if (this.#isOpen(feed)) this.#settle(feed, pages, begun)
     }
   }
 
@@ -165,7 +179,7 @@ export class Backfill {
     this.#waiting++
     return this.#permits.run(MAX_PERMIT, () => {
       this.#waiting--
-      return within(MAX_REQUEST, signal, limited =>
+      return this.#within(MAX_REQUEST, limited =>
         client.fetchPage(seen.feedID, start, PAGE, limited),
       )
     })
@@ -180,7 +194,7 @@ export class Backfill {
     const { seen } = feed
     const reports = await this.#fetchPage(feed, before + 1)
     if (feed.isOver) return before
-    const isLast = range.isAbove && reports.length < PAGE
+    const isLast = range.isAbove && !isFull(reports)
     const last = isLast ? reports.at(-1)?.observationsTimestamp : undefined
     // Use the client's clock: the clock of a feed that is ahead may be wrong.
     const present = Math.floor(feed.present - feed.lead)
@@ -197,8 +211,11 @@ export class Backfill {
       return oldest - 1
     }
     const to = times.at(-1) ?? Number.POSITIVE_INFINITY
-    // A partial page may lack reports, so it covers no interval.
-    const shown = { from, to: reports.isPartial ? from - 1 : to }
+    for (const time of times) page.times.add(time)
+    page.hasMore = isFull(reports)
+    // A partial page may lack reports, and so may a store that lags: the page covers no interval.
+    const isWhole = !reports.isPartial && !this.#lags(feed, range, page)
+    const shown = { from, to: isWhole ? to : from - 1 }
     feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
     // Refute the claims of later reports first: then a missing report that can't be delivered is
@@ -217,14 +234,64 @@ export class Backfill {
     }
     // A full page covers the time up to the last of its reports that was accepted: a later report
     // on the page may have a wrong time.
-    return reports.length < PAGE ? to : (times.findLast(time => seen.has(time)) ?? to)
+    return isFull(reports) ? (times.findLast(time => seen.has(time)) ?? to) : to
   }
 
-  /** Resets the connections of a stale feed if they have not delivered these reports. */
+  /**
+   * Whether pages show that the store lags behind the stream: they lack the first report that the
+   * client has received after the range. They then say nothing about the range. After a minute that
+   * report alone may not be stored: the pages count if they have the report after it.
+   */
+  #lags({ seen }: FeedHistory, range: Range, { times, hasMore }: Reading): boolean {
+    const first = seen.after(range.to)
+    const isByClock = range.isByClock === true && first !== undefined
+    const known = isByClock ? seen.after(first) : first
+    const openFor = this.#scope.client.timing.monotonic() - range.openedAt
+    range.isLag = isByClock ? false : undefined
+    // Nothing shows how far the store has come: the range is requested for some time.
+    if (known === undefined) return isByClock && openFor <= 2 * LAG
+    if (times.has(known)) return false
+    const last = Math.max(...times)
+    if (hasMore && last < known) return false
+    const next = seen.after(known)
+    range.isLag = next !== undefined && !times.has(next)
+    return openFor <= LAG || last <= range.to || range.isLag
+  }
+
+  /**
+   * Counts an answer for each range that these pages cover. Closes a range after its last request,
+   * and announces it if reports are certainly missing. If the store lags, the request has failed.
+   */
+  #settle(feed: FeedHistory, pages: readonly Reading[], begun: number): void {
+    const lagging: Range[] = []
+    for (const range of [...feed.ranges]) {
+      const page = pages.find(({ from, to }) => from <= range.from && range.to <= to)
+      if (page === undefined || range.dueAt > begun || range.openedAt > begun) continue
+      if (this.#lags(feed, range, page)) lagging.push(range)
+      else if (feed.isAnswered(range, begun)) {
+        feed.close(range)
+        if (feed.isCertain(range)) feed.giveUp(range, 'upstream')
+      }
+    }
+    if (lagging.length === 0) return
+    for (const range of lagging) {
+      range.hasLagged = true
+      // Later reports need not wait for a range of which nothing is known to be missing.
+      if (range.isByClock === true) range.delays = false
+    }
+    this.#log(feed, 'the service has not stored all reports yet that the stream has received')
+    this.#fail(feed, lagging, begun, 0)
+  }
+
+  /**
+   * Resets the connections of a stale feed if they have not delivered these reports. A report that
+   * a plugin refused says nothing about the connections: they may have brought it as well.
+   */
   #resetHalfOpen(feed: FeedHistory, reports: readonly Report[]): void {
     if (reports.length === 0 || feed.above?.stale === undefined) return
     const overdue = feed.present - feed.units(OVERDUE)
-    const isHalfOpen = reports.some(each => each.observationsTimestamp < overdue)
+    const accepted = reports.filter(each => feed.seen.has(each.observationsTimestamp))
+    const isHalfOpen = accepted.some(each => each.observationsTimestamp < overdue)
     feed.askSoonWhileStale(isHalfOpen ? undefined : OVERDUE)
     if (!isHalfOpen || this.#scope.client.timing.monotonic() < this.#nextReset) return
     this.#nextReset = this.#scope.client.timing.monotonic() + RESET_INTERVAL
@@ -255,7 +322,7 @@ export class Backfill {
    */
   async #fetchNewest(feed: FeedHistory): Promise<readonly Report[]> {
     let reports = await this.#fetchPage(feed, feed.seen.newest + 1)
-    for (let back = FIRST_BACK; reports.length >= PAGE; back *= GROWTH) {
+    for (let back = FIRST_BACK; isFull(reports); back *= GROWTH) {
       const present = Math.floor(feed.present)
       const next = (reports.at(-1)?.observationsTimestamp ?? present) + 1
       if (next > present) break
@@ -320,7 +387,7 @@ export class Backfill {
   }
 
   async #sendBulk(time: number): Promise<void> {
-    const { client, signal } = this.#scope
+    const { client } = this.#scope
     let members: readonly Member[] = []
 
     const send = (limited: AbortSignal): Promise<readonly Report[]> => {
@@ -334,7 +401,7 @@ export class Backfill {
     }
 
     const reports = await this.#bulkPermits
-      .run(MAX_PERMIT, () => within(MAX_REQUEST, signal, send))
+      .run(MAX_PERMIT, () => this.#within(MAX_REQUEST, send))
       .catch(() => [])
     const settleMember = async ({ feed, settle }: Member): Promise<void> => {
       // The service may return a report that is valid at this time but was observed earlier. Only a
@@ -349,51 +416,79 @@ export class Backfill {
     await Promise.all(members.map(settleMember))
   }
 
+  /**
+   * Calls `work` with a signal that aborts when the stream ends, or after `ms` milliseconds. Time
+   * in which requests wait within the client does not count: the service has not been asked.
+   */
+  async #within<Result>(
+    ms: number,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const { client, signal } = this.#scope
+    const life = createLifetime(signal)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const wait = (): void => {
+      timer = setTimeout(() => {
+        if (client.find(requestQueue)?.hasBackfill === true) wait()
+        else life.end(new DataStreamsError(`the service has not answered within ${ms} ms`))
+      }, ms)
+    }
+    wait()
+    try {
+      return await abortable(work(life.signal), life.signal)
+    } finally {
+      clearTimeout(timer)
+      life.end()
+    }
+  }
+
+  #log({ seen: { feedID } }: FeedHistory, reason: string): void {
+    this.#scope.log.warn?.(`reports of feed ${feedID} could not be fetched: ${reason}`)
+  }
+
   /** Schedules another request for the ranges of a feed that are due, or gives them up. */
   #onFailed(feed: FeedHistory, error: Error, begun: number): void {
     const now = this.#scope.client.timing.monotonic()
-    const { log, events } = this.#scope
-    log.warn?.(`reports of feed ${feed.seen.feedID} could not be fetched: ${error.message}`)
+    this.#log(feed, error.message)
     // A validation error means that the client can't send the request, now or later.
     if (error instanceof ValidationError && !this.#isReported) {
       this.#isReported = true
-      events.emit('error', error)
+      this.#scope.events.emit('error', error)
     }
     const retryAfter = Math.min(MAX_RETRY_AFTER, (error as WireErrorFacts).retryAfter ?? 0)
-    for (const range of feed.ranges.filter(({ dueAt }) => dueAt <= now)) {
+    const due = feed.ranges.filter(({ dueAt }) => dueAt <= now)
+    this.#fail(feed, due, begun, retryAfter)
+  }
+
+  /** Requests for these ranges have failed. Schedules others, or gives the ranges up. */
+  #fail(feed: FeedHistory, failed: readonly Range[], begun: number, retryAfter: number): void {
+    const now = this.#scope.client.timing.monotonic()
+    for (const range of failed) {
       const delay = Math.min(MAX_DELAY, DELAY * 2 ** range.failures++)
       range.dueAt = now + Math.max(retryAfter, delay)
       range.failedAt ??= begun
       const giveUpAt = range.failedAt + (retryAfter > 0 ? MAX_UNANSWERED : UNANSWERED)
       range.giveUpAt = Math.max(giveUpAt, range.giveUpAt ?? 0)
     }
-    this.#giveUpUnanswered(feed)
-  }
-
-  #giveUpUnanswered(feed: FeedHistory): void {
-    const now = this.#scope.client.timing.monotonic()
     // While the service is unreachable, no range is given up.
     if (this.#scope.connections.open === 0) feed.keepUnanswered()
     for (const range of [...feed.ranges]) {
-      if (range.giveUpAt === undefined || range.giveUpAt > now) continue
-      feed.close(range)
-      if (!range.isAbove) feed.giveUp(range, 'unavailable')
+      // A request that began earlier says nothing: the process may have been suspended since then.
+      if (range.giveUpAt === undefined || range.giveUpAt > begun) continue
+      if (range.isAbove || range.isGivenUp === true) feed.close(range)
+      else {
+        // A later answer may still fill the gap.
+        range.isGivenUp = true
+        range.giveUpAt = now + MAX_UNANSWERED
+        if (range.isLag !== false || range.digest !== undefined) feed.giveUp(range, 'unavailable')
+      }
     }
   }
 }
 
-/**
- * Counts an answer for each range that these pages cover. Closes a range after its last request,
- * and announces it if reports are certainly missing.
- */
-function settle(feed: FeedHistory, pages: readonly Interval[], begun: number): void {
-  for (const range of [...feed.ranges]) {
-    const isShown = pages.some(({ from, to }) => from <= range.from && range.to <= to)
-    if (!isShown || range.dueAt > begun || range.openedAt > begun) continue
-    if (!feed.isAnswered(range, begun)) continue
-    feed.close(range)
-    if (feed.isCertain(range)) feed.giveUp(range, 'upstream')
-  }
+/** Whether a page has as many reports as were requested, so that more may follow. */
+function isFull(page: FetchedPage): boolean {
+  return page.length >= (page.limit ?? PAGE)
 }
 
 /**
@@ -408,24 +503,4 @@ function isWanted({ seen, ranges }: FeedHistory, range: Range, report: Report): 
   }
   const first = seen.cached(time)
   return first !== undefined && !isSameBlob(first.fullReport, report.fullReport)
-}
-
-/**
- * Calls `work` with a signal that aborts when the given signal aborts, or after `ms` milliseconds.
- */
-async function within<Result>(
-  ms: number,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const life = createLifetime(signal)
-  const timer = setTimeout(() => {
-    life.end(new DataStreamsError(`the service has not answered within ${ms} ms`))
-  }, ms)
-  try {
-    return await abortable(work(life.signal), life.signal)
-  } finally {
-    clearTimeout(timer)
-    life.end()
-  }
 }

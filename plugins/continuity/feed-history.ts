@@ -35,8 +35,31 @@ export interface Range extends Interval {
   failedAt?: number | undefined
   /** When the range is given up, unless a request succeeds earlier. */
   giveUpAt?: number | undefined
+  /** Whether the range was given up, and is still requested: a later answer may fill the gap. */
+  isGivenUp?: boolean
+  /**
+   * Whether the range was opened because a report is no longer in the future. That report was
+   * received before, so that it does not show how far the store has come since.
+   */
+  readonly isByClock?: boolean
+  /** Whether the store has lagged since the last answer. */
+  hasLagged?: boolean
+  /**
+   * Whether the store certainly lagged at the last request. Undefined if the request did not fail
+   * because of a lag.
+   */
+  isLag?: boolean | undefined
   /** Whether later reports wait for the range in sorted order. */
-  readonly delays: boolean
+  delays: boolean
+}
+
+/** The repeated requests for a stale feed. */
+interface Stale {
+  readonly dueAt: number
+  /** Milliseconds from then to the next repetition. */
+  readonly interval: number
+  /** Milliseconds without a report after which the feed became stale. */
+  readonly staleMs: number
 }
 
 /** A scheduled request for the reports after a feed's newest report. */
@@ -44,11 +67,8 @@ interface Above {
   /** If a report of this time or later arrives, the request is not needed. */
   readonly from: number
   readonly dueAt: number
-  /**
-   * Set while the feed is stale: when the request is repeated, and the milliseconds from then to
-   * the next repetition.
-   */
-  readonly stale: { readonly dueAt: number; readonly interval: number } | undefined
+  /** Set while the feed is stale: when the request is repeated. */
+  readonly stale: Stale | undefined
 }
 
 /** Consecutive live reports that are all dated in the future, by about the same time. */
@@ -81,13 +101,8 @@ const FOLLOWS = 2000
  */
 export const INTERVAL = 10_000
 /**
- * The first interval between two requests for a stale feed, in milliseconds: the default of
- * `staleAfter`.
- */
-const STALE_INTERVAL = 30_000
-/**
- * The longest interval between two requests for a stale feed, in milliseconds: an idle feed must
- * not cause many requests.
+ * The longest interval between two requests for a stale feed, in milliseconds, unless `staleAfter`
+ * is longer: an idle feed must not cause many requests.
  */
 const MAX_STALE = 300_000
 /** The most ranges of a feed. Above this number, the two earliest ranges become one. */
@@ -242,7 +257,7 @@ export class FeedHistory {
       // In a row of linked reports from the future, only the first report may have a missing report
       // before it.
       if (below !== since - 1 || below !== this.#aheadAt)
-        this.#openPossible({ from: below + 1, to: time - 1 })
+        this.#openPossible({ from: below + 1, to: time - 1 }, { isByClock: true })
       this.#aheadAt = time
       if (seen.newest !== time) this.#placeLate(time, undefined, false)
     }
@@ -456,14 +471,14 @@ export class FeedHistory {
    * Opens a range in which a report is missing. `part` is an earlier range that contained this
    * range.
    */
-  openNamed(at: Interval, digest: string, part?: Range): void {
+  openNamed(at: Interval, digest: string, part?: Partial<Range>): void {
     const open = this.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
     if (open === undefined)
       this.#open(at, 0, { ...timesOf(part, this.#scope.client.timing.monotonic()), digest })
     else if (digest === '') open.digest = ''
   }
 
-  #openPossible(at: Interval, part?: Range): void {
+  #openPossible(at: Interval, part?: Partial<Range>): void {
     this.#open(at, this.askedAt + INTERVAL, timesOf(part, this.#scope.client.timing.monotonic()))
   }
 
@@ -486,29 +501,32 @@ export class FeedHistory {
     const now = this.#scope.client.timing.monotonic()
     const from = this.seen.newest + 1
     // A stale feed is requested soon anyway.
-    const isStale = above?.stale !== undefined && from <= above.from
-    if (isStale && above.dueAt <= now + STALE_INTERVAL) return
+    const stale = above !== undefined && from <= above.from ? above.stale : undefined
+    if (above !== undefined && stale !== undefined && above.dueAt <= now + stale.staleMs) return
     const soon = Math.max(now + delay, this.askedAt + INTERVAL)
     this.#setAbove(Math.min(soon, above?.dueAt ?? soon), above?.stale)
   }
 
   /**
-   * Schedules a request for the reports after a stale feed's newest one. The request is due now,
-   * and is repeated while the feed is stale.
+   * Schedules a request for the reports after the newest one of a feed that has had no report for
+   * `staleMs`. The request is due now, and is repeated while the feed is stale.
    */
-  askWhileStale(): void {
+  askWhileStale(staleMs: number): void {
     const dueAt = Math.max(this.#scope.client.timing.monotonic(), this.askedAt + INTERVAL)
-    this.#setAbove(dueAt, { dueAt, interval: STALE_INTERVAL })
+    this.#setAbove(dueAt, { dueAt, interval: staleMs, staleMs })
   }
 
   /**
    * Repeats the request for a stale feed within `delay` milliseconds, because the service has
    * reports that no connection has delivered.
    */
-  askSoonWhileStale(delay: number = STALE_INTERVAL): void {
-    if (this.above?.stale === undefined) return
-    const dueAt = Math.min(this.above.dueAt, this.#scope.client.timing.monotonic() + delay)
-    this.#setAbove(dueAt, { dueAt, interval: 2 * STALE_INTERVAL })
+  askSoonWhileStale(delay?: number): void {
+    const { above } = this
+    if (above?.stale === undefined) return
+    const { staleMs } = above.stale
+    const soon = this.#scope.client.timing.monotonic() + (delay ?? staleMs)
+    const dueAt = Math.min(above.dueAt, soon)
+    this.#setAbove(dueAt, { dueAt, interval: 2 * staleMs, staleMs })
   }
 
   #setAbove(dueAt: number, stale: Above['stale']): void {
@@ -550,11 +568,12 @@ export class FeedHistory {
     this.#open({ from, to }, 0, { isAbove: true, dueAt: now, delays: false })
     const { stale } = above
     if (stale === undefined) return
-    const { interval } = stale
+    const { interval, staleMs } = stale
     if (stale.dueAt > now) this.#setAbove(stale.dueAt, stale)
     else {
       const dueAt = now + interval
-      this.#setAbove(dueAt, { dueAt, interval: Math.min(MAX_STALE, 2 * interval) })
+      const next = Math.max(staleMs, Math.min(MAX_STALE, 2 * interval))
+      this.#setAbove(dueAt, { dueAt, interval: next, staleMs })
     }
   }
 
@@ -565,6 +584,9 @@ export class FeedHistory {
   isAnswered(range: Range, at: number): boolean {
     range.answers++
     range.failures = 0
+    // A store that has just caught up may have stored single reports later than those after them.
+    if (range.hasLagged === true) range.lastAt = Math.max(range.lastAt, at + INTERVAL)
+    range.hasLagged = false
     range.failedAt = range.giveUpAt = undefined
     const { openedAt, lastAt } = range
     const { above } = this
@@ -618,12 +640,13 @@ function digestOf({ fullReport }: Report): string {
 }
 
 /** Returns the times for a new range that was part of an earlier range. */
-function timesOf(part: Range | undefined, now: number): Partial<Range> {
-  if (part === undefined) return {}
-  const { openedAt, dueAt, digest, lastAt } = part
+function timesOf(part: Partial<Range> | undefined, now: number): Partial<Range> {
+  const { openedAt, dueAt, digest, lastAt, isByClock = false } = part ?? {}
+  if (openedAt === undefined || dueAt === undefined || lastAt === undefined) return { isByClock }
   // A named predecessor was published before the report that names it. Any other report on a page
   // may have been published just now, whatever its time. A report found only by the last request
   // was stored late, and its predecessor may be stored late as well.
   const isLate = digest === undefined || lastAt <= now
-  return { openedAt, lastAt: isLate ? Math.max(lastAt, now + INTERVAL) : lastAt, dueAt }
+  const times = { openedAt, lastAt: isLate ? Math.max(lastAt, now + INTERVAL) : lastAt, dueAt }
+  return { ...times, isByClock }
 }

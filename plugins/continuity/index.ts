@@ -154,9 +154,12 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     const [future] = feed.seen.future
     // Pages may hold duplicates of live reports.
     seenFeeds.hasDuplicates ||= ranges.length > 0
-    const open = ranges.filter(({ isAbove }) => !isAbove).map(({ from }) => from)
-    const dueAt = feed.isAsking ? [] : ranges.map(range => range.dueAt)
-    for (const { giveUpAt } of ranges) if (giveUpAt !== undefined) dueAt.push(giveUpAt)
+    const open = ranges
+      .filter(({ isAbove, isGivenUp }) => !isAbove && isGivenUp !== true)
+      .map(({ from }) => from)
+    const dueAt = feed.isAsking
+      ? []
+      : ranges.map(({ dueAt, giveUpAt = dueAt }) => Math.min(dueAt, giveUpAt))
     if (above !== undefined) dueAt.push(above.dueAt)
     if (held[0] !== undefined) {
       open.push(held[0].report.observationsTimestamp)
@@ -203,7 +206,9 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
   function release(feed: Feed): void {
     const { held, seen } = feed
     feed.advance()
-    const delaying = feed.ranges.filter(range => range.delays && feed.mayHoldReports(range))
+    const delaying = feed.ranges.filter(
+      range => range.delays && range.isGivenUp !== true && feed.mayHoldReports(range),
+    )
     feed.freeUpTo = Math.min(seen.upTo, ...delaying.map(({ from }) => from))
     const since = timing.monotonic() - reorderTimeout
     // A report dated in the future that has waited long enough is passed on by itself, without the
@@ -267,11 +272,11 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
   /**
    * Schedules requests for reports that may have been published after the feeds' newest reports.
    */
-  function onMissed(feedIDs: readonly string[], delay: number, isStale = false): void {
+  function onMissed(feedIDs: readonly string[], delay: number, staleMs?: number): void {
     for (const feedID of feedIDs) {
       const feed = feedOf(feedID)
       if (!feed.seen.hasRanges && !wantsNewest) continue
-      if (isStale) feed.askWhileStale()
+      if (staleMs !== undefined) feed.askWhileStale(staleMs)
       else feed.askAbove(delay)
       feed.askAgain(delay)
       update(feed)
@@ -302,7 +307,7 @@ function passWhole(next: Sink, scope: StreamScope, settings: Checked<typeof sche
     if (type === 'disconnected' && scope.connections.open === 0)
       for (const feed of feeds.values()) feed.keepUnanswered()
     if (type === 'unsubscribed') end(status.feedIDs)
-    else if (type === 'stale') onMissed(status.feedIDs, 0, true)
+    else if (type === 'stale') onMissed(status.feedIDs, 0, status.staleMs)
     else if (type === 'subscribed') onMissed(status.feedIDs, GRACE)
     else if (type === 'clock')
       for (const feed of feeds.values()) {

@@ -100,6 +100,7 @@ export function addCounts(sums: Sums, metrics: ClientMetrics): void {
   sums.add('sluice.reports.out_of_order', metrics.outOfOrder)
   sums.add('sluice.reports.superseded', metrics.superseded)
   sums.add('sluice.reports.ahead', metrics.ahead)
+  sums.add('sluice.reports.signed_later', metrics.signedLater)
   sums.add('sluice.reports.dropped', metrics.dropped)
   sums.add('sluice.reports.verified', metrics.verified)
   sums.add('sluice.verification.failures', metrics.verificationFailed)

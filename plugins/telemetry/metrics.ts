@@ -9,6 +9,7 @@ export type MetricName =
   | 'sluice.reports.out_of_order'
   | 'sluice.reports.superseded'
   | 'sluice.reports.ahead'
+  | 'sluice.reports.signed_later'
   | 'sluice.reports.dropped'
   | 'sluice.reports.verified'
   | 'sluice.verification.failures'
@@ -105,6 +106,11 @@ const rows: readonly Row[] = [
     unit: '{report}',
     description:
       'Reports whose time, at their arrival, was more than five seconds after the present',
+  },
+  {
+    name: 'sluice.reports.signed_later',
+    unit: '{report}',
+    description: 'Reports that their network signed later than their time',
   },
   {
     name: 'sluice.reports.dropped',

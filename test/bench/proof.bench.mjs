@@ -14,7 +14,8 @@ const ROUNDS = 5
 /** A service in memory that has a report of each second. */
 function clientOf(reports) {
   return {
-    getReportsPage: async () => [],
+    getReportsPage: async (_feedID, start) =>
+      reports.filter(each => each.observationsTimestamp >= start).slice(0, 1),
     getReportsBetween(_feedID, from, to) {
       const found = reports.filter(
         each => each.observationsTimestamp >= from && each.observationsTimestamp <= to,
@@ -38,11 +39,12 @@ async function median(work, rounds) {
 }
 
 export default async function bench() {
-  const reports = Array.from({ length: Math.max(...sizes) }, (_, second) =>
+  // A proof has the reports before and after its own as well.
+  const reports = Array.from({ length: Math.max(...sizes) + 2 }, (_, second) =>
     sampleReport({
       feedID,
-      validFromTimestamp: START + second,
-      observationsTimestamp: START + second,
+      validFromTimestamp: START + second - 1,
+      observationsTimestamp: START + second - 1,
       signed: true,
     }),
   )

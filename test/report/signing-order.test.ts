@@ -59,6 +59,12 @@ function shuffled<Each>(all: readonly Each[], random: Random): Each[] {
 }
 
 /**
+ * Milliseconds by which a report is signed later, at least. A report in seconds may be of any moment of its second, the times of two
+ * feeds may differ by a second, and the next round may be 1.2 s away: so the other feeds show each of these reports.
+ */
+const LEAST_LATE = 3300
+
+/**
  * The rounds of a network, one after the other: each signs a report of some feeds for its time. Some reports are left out, and signed
  * some rounds later.
  */
@@ -79,7 +85,7 @@ function roundsOf(random: Random, size: number, late: number) {
       if (time <= (last.get(feedID) ?? 0) || random.chance(0.1)) continue
       last.set(feedID, time)
       if (random.chance(isLate))
-        waiting.push({ feedID, time, due: ms + random.pick(5000, 7_200_000) })
+        waiting.push({ feedID, time, due: ms + random.pick(LEAST_LATE, 600_000) })
       else all.push({ feedID, digest: digests[0], number, time })
     }
     for (const each of waiting.filter(({ due }) => due <= ms)) {
@@ -118,7 +124,7 @@ describe('the order of signing', () => {
     const late = inForm(400, 10_000)
     const size = 100 * late
     const { all, later } = roundsOf(random, size, late)
-    expect(later.length).toBeGreaterThan(late * 0.8)
+    expect(later.length).toBeGreaterThan(late * 0.5)
     const order = new SigningOrder()
     for (const signing of shuffled(all, random)) order.add(signing)
     const found = all.filter(signing => order.find(signing) !== undefined)

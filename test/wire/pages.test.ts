@@ -111,14 +111,42 @@ describe('a page that a plugin fetches', () => {
     },
   )
 
-  test('is an error where there are more good reports than were asked for', async () => {
-    const { inner } = await open()
+  test('has the first reports where there are more than were asked for, and is strict no more', async () => {
+    const { inner, client, warnings } = await open()
     service.changePages(feed, () =>
-      [0, 1, 2].map(at => service.skip(feed, { observed: START + at })),
+      [2, 0, 1].map(at => service.skip(feed, { observed: START + at })),
     )
-    const error = await failureOf(inner.fetchPage(feed, START, 2, signal))
-    expect(error).toMatchObject({ code: 'API_RESPONSE' })
-    expect(error.message).toMatch(/it has 3 reports, 2 at most/)
+    expect(timesOf(await inner.fetchPage(feed, START, 2, signal))).toEqual([0, 1])
+    const page = await client.getReportsPage(feed, START, 2)
+    expect(timesOf(page)).toEqual([0, 1])
+    expect(page.nextStartTime).toBe(START + 2)
+    expect(warnings).toEqual(
+      Array(2).fill(expect.stringContaining('has 3 reports, 2 at most were requested')),
+    )
+  })
+
+  test('is asked for with ten reports where the service refuses more', async () => {
+    const { inner, client } = await open()
+    let isStrict = true
+    service.changeAnswers((request, answer) =>
+      isStrict && /limit=(\d{3}|[2-9]\d|1[1-9])\b/.test(request.path)
+        ? { status: 400, body: '{"message":"limit must be at most 10"}' }
+        : answer,
+    )
+    const page = await inner.fetchPage(feed, START, 100, signal)
+    expect(timesOf(page)).toEqual([0, 1, 2, 3])
+    expect(page.limit).toBe(10)
+    const before = service.requests.length
+    await inner.fetchPage(feed, START, 100, signal)
+    expect(service.requests.length - before).toBe(1)
+    let found = 0
+    for await (const _ of client.getReportsBetween(feed, START, START + 60)) found++
+    expect(found).toBe(4)
+    // A limit of the user's own is the user's own.
+    expect(await failureOf(client.getReportsPage(feed, START, 50))).toMatchObject({
+      statusCode: 400,
+    })
+    isStrict = false
   })
 
   test.each<[string, PageChange]>([

@@ -342,13 +342,11 @@ describe('failures', () => {
     expect(await failureOf(clientOf().listFeeds())).toMatchObject({ code: 'API_RESPONSE' })
   })
 
-  test('a page of more reports than were asked for is an APIError', async () => {
+  test('a page of more reports than were asked for has the first of them', async () => {
     const reports = engine.ledger().filter(({ feedID }) => feedID === ethUsd)
     const body = JSON.stringify({ reports: reports.slice(0, 6) })
     engine.fail({ status: 200, body })
-    const error = await failureOf(clientOf().getReportsPage(ethUsd, 1, 5))
-    expect(error).toMatchObject({ name: 'APIError', code: 'API_RESPONSE' })
-    expect(error.message).toContain('6 reports, 5 at most')
+    expect(await clientOf().getReportsPage(ethUsd, 1, 5)).toHaveLength(5)
     engine.fail({ status: 200, body })
     expect(await clientOf().getReportsPage(ethUsd, 1, 6)).toHaveLength(6)
     engine.fail({ status: 200, body })

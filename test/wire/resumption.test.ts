@@ -33,8 +33,11 @@ const keyOf = (report: { feedID: string; observationsTimestamp: number }): strin
 const clientOf = ({ apiKey, userSecret, endpoint, wsEndpoint }: DataEngine) =>
   createClient({ apiKey, userSecret, endpoint, wsEndpoint })
 
-/** Streams in a process of its own, which writes down what reaches it, one line each, before it asks for more. */
-function startReader(log: string) {
+/**
+ * Streams in a process of its own, which writes down what reaches it, one line each, before it asks for more. With `isBlocking`, a
+ * handler takes the first report, and never ends.
+ */
+function startReader(log: string, isBlocking = false) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine
   const given = { apiKey, userSecret, endpoint, wsEndpoint, feeds: engine.feeds }
   const program = `
@@ -47,7 +50,12 @@ function startReader(log: string) {
     const stream = createClient(config).createStream(feeds, { cursors, saveInterval: ${SAVE_INTERVAL}, maxReconnectAttempts: Infinity })
     stream.on('error', error => writeSync(2, error.message + '\\n'))
     stream.on('gap', gap => writeSync(log, 'gap ' + JSON.stringify(gap) + '\\n'))
-    ;(async () => {
+    if (${isBlocking}) stream.on('report', ({ feedID, observationsTimestamp }) => {
+      writeSync(log, feedID + ':' + observationsTimestamp + ' ' + Date.now() + '\\n')
+      for (;;);
+    })
+    if (${isBlocking}) stream.connect()
+    else (async () => {
       for await (const { feedID, observationsTimestamp } of stream)
         writeSync(log, feedID + ':' + observationsTimestamp + ' ' + Date.now() + '\\n')
     })()
@@ -66,6 +74,30 @@ const linesOf = (file: string): readonly string[] => {
 }
 
 describe('a stream with cursors', () => {
+  test('goes on from its first report when its process is killed in the handler of that report', async () => {
+    const [log, again] = ['first.log', 'again.log'].map(name => join(folder, name)) as [
+      string,
+      string,
+    ]
+    const blocked = startReader(log, true)
+    await until(() => linesOf(log).length === 1)
+    blocked.child.kill('SIGKILL')
+    await blocked.ended
+    const [first = ''] = linesOf(log)[0]?.split(' ') ?? []
+    const reader = startReader(again)
+    const taken = () => new Set(linesOf(again).map(line => line.split(' ')[0]))
+    await until(() => taken().has(first))
+    const time = Number(first.split(':')[1])
+    const owed = engine
+      .ledger()
+      .filter(each => each.observationsTimestamp >= time)
+      .map(keyOf)
+    await until(() => owed.every(key => taken().has(key)))
+    reader.child.kill('SIGKILL')
+    await reader.ended
+    expect(linesOf(again).filter(line => line.startsWith('gap'))).toEqual([])
+  })
+
   test(
     `loses nothing when its process is killed ${KILLS} times at random, and repeats only what was not saved yet`,
     async () => {

@@ -44,6 +44,7 @@ export const addProveCommand: AddCommand = defineCommand({
       needs: ['from'],
     },
     field: { value: 'name', help: 'the field of the reports (default: the price)' },
+    allowSignedLater: { help: 'take reports that the network signed later than their time' },
     out: { is: 'file', help: 'write the proof into a file; it must not exist' },
     ...serviceOptions,
   },
@@ -70,7 +71,8 @@ export const addProveCommand: AddCommand = defineCommand({
     const { signal } = io
     await using client = connect(service, requestLogging(io))
     const { feedID } = await findOneFeed(args.feed, client, service, { signal })
-    const facts = { feedID, signal, ...given({ field }) }
+    const { allowSignedLater = false } = options
+    const facts = { feedID, signal, allowSignedLater, ...given({ field }) }
     const proof = await createProof(
       client,
       at !== undefined
@@ -111,9 +113,12 @@ export const addCheckCommand: AddCommand = defineCommand({
   options: {
     ...signerOptions,
     complete: { help: 'refuse a proof with missing ranges' },
+    allowSignedLater: {
+      help: 'name reports that the network signed later than their time, instead of refusing them',
+    },
     against: {
       value: 'reports',
-      help: 'further signed reports, any of which may refute the proof',
+      help: 'further signed reports of the network, any of which may refute the proof',
     },
     json: { help: 'print JSON' },
   },
@@ -136,9 +141,9 @@ export const addCheckCommand: AddCommand = defineCommand({
     if (options.against !== undefined)
       for await (const { fullReport } of readReports(options.against, io)) against.push(fullReport)
     try {
-      const { complete = false } = options
-      const rules: CheckProofOptions = { signers, against, complete, signal: io.signal }
-      const checked = await checkProof(bytes.toString(), rules)
+      const { complete = false, allowSignedLater = false } = options
+      const rules: CheckProofOptions = { signers, against, complete, allowSignedLater }
+      const checked = await checkProof(bytes.toString(), { ...rules, signal: io.signal })
       await print(io, options.json ? `${asJSON(checked)}\n` : describe(checked))
     } catch (thrown) {
       // Nothing is known of the proof: the signers can't be asked for.

@@ -29,6 +29,10 @@ interface Place {
 
 /** Milliseconds from one reset of connections to the next, at least. */
 const RESETTING = 30_000
+/** Milliseconds after which a report that is not stored makes the store lag. */
+const LAGGING = 10_000
+/** Milliseconds after which a range without an answer is announced. */
+const GIVEN_UP = 50_000
 /** Milliseconds that a report waits in sorted order, at most. */
 const MAX_HOLD = 30_000
 /** How many of the newest times are known exactly, at least, and how many runs behind them. */
@@ -179,7 +183,10 @@ function checkCause(
   }
   const mayFail =
     world.faults.fails + world.faults.isSlow > 0 ||
-    world.events.some(({ type }) => type === 'rest-away')
+    world.events.some(({ type }) => type === 'rest-away') ||
+    feed.observations.some(
+      ({ at, storedAt = Number.POSITIVE_INFINITY }) => storedAt - at > GIVEN_UP,
+    )
   if (cause === 'unavailable' && session.endedAt !== gap.at && !mayFail)
     broke('gap unavailable', text)
 }
@@ -351,8 +358,13 @@ function checkRequests(places: readonly Place[]): void {
   const failed = requests.filter(({ shownTo }) => shownTo === undefined).length
   const periods = Math.ceil(outcome.lasted / 10_000) + 2 * places.length
   if (requests.length <= periods + failed) return
+  // While the store lags, a range is asked for again and again, for a minute or two.
+  const lags = places[0]?.feed.observations.some(
+    ({ at, storedAt = Number.POSITIVE_INFINITY }) => storedAt - at > LAGGING,
+  )
   const unlinked = places.reduce((sum, { log }) => sum + createHistory(log).unlinked, 0)
   const found = places.reduce((sum, { log }) => sum + log.delivered.length, 0)
-  const most = periods + 4 * unlinked + Math.ceil(found / 100) + failed
+  const looks = lags === true ? 12 : 4
+  const most = periods + looks * unlinked + Math.ceil(found / 100) + failed
   if (requests.length > most) broke('requests', `${requests.length}, and ${most} at most`)
 }

@@ -2,6 +2,7 @@
 import type { Random } from '../../support/random.js'
 import type { PageFaults, WorldClocks } from './world.js'
 
+const STORE_LAGS = [3000, 9000, 15_000, 30_000, 55_000, 70_000, 120_000]
 const OUTAGES = [5000, 20_000, 60_000, 240_000, 600_000]
 
 /** What a feed does, and how often. Probabilities are per report, times in milliseconds. */
@@ -54,6 +55,8 @@ export interface Troubles {
   readonly restAways: readonly Spell[]
   readonly restarts: readonly (Spell & { readonly by: 'failure' | 'close' })[]
   readonly faults: PageFaults
+  /** Milliseconds by which the whole store lags behind the stream. */
+  readonly storeLag: number
 }
 
 const plain: Habits = {
@@ -153,7 +156,7 @@ export function drawTroubles(random: Random, isPlain: boolean, length: number): 
   }))
   const faults = { fails: 0, isSlow: 0, isShort: 0, isBad: 0 }
   const none = { mutes: [], restAways: [], restarts: [] }
-  if (isPlain) return { origins: 1, lags: [], outages, ...none, faults }
+  if (isPlain) return { origins: 1, lags: [], outages, ...none, faults, storeLag: 0 }
   const others = random.chance(0.25) ? random.pick(1, 2) : 0
   const fault = (probability: number): number =>
     random.chance(probability) ? random.next() * 0.3 : 0
@@ -176,6 +179,7 @@ export function drawTroubles(random: Random, isPlain: boolean, length: number): 
       by: random.of(['failure', 'close'] as const),
     })),
     faults: { fails: fault(0.2), isSlow: fault(0.1), isShort: fault(0.2), isBad: fault(0.15) },
+    storeLag: random.chance(0.25) ? random.of(STORE_LAGS) : 0,
   }
 }
 

@@ -125,7 +125,7 @@ function publishFeed(parts: FeedParts): FeedEnd {
   function publish(network: Network, from: number, to: number): void {
     if (used.has(to)) return
     const made = { from: Math.max(1, from), to, digest: network.digest }
-    const fate = drawFate(random, habits, used.size < (isPlain ? FIRST : 1))
+    const fate = drawFate(random, habits, troubles.storeLag, used.size < (isPlain ? FIRST : 1))
     used.add(to)
     const observation = builder.publish(feed, at, made, fate)
     if (fate.storedAfter !== undefined || fate.sent.length > 0) published.push(observation)
@@ -187,9 +187,9 @@ function timeOf(at: number, second: 1 | 1000, { offset }: Network): number {
   return Math.floor(((START + at) / 1000) * second) + offset
 }
 
-function drawFate(random: Random, habits: Habits, isFirst: boolean): Fate {
+function drawFate(random: Random, habits: Habits, lag: number, isFirst: boolean): Fate {
   const stored = random.chance(0.3) ? habits.storeLate : 0
-  const storedAfter = random.pick(0, 200) + (stored > 0 ? random.pick(0, stored) : 0)
+  const storedAfter = lag + random.pick(0, 200) + (stored > 0 ? random.pick(0, stored) : 0)
   const late =
     habits.wireLate > 0 && !isFirst && random.chance(0.1) ? random.pick(0, habits.wireLate) : 0
   const sent = [{ origin: 0, after: LATENCY + random.pick(0, JITTER) + late }]

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { APIError } from '../../../client/contract/errors.js'
+import { requestQueue } from '../../../client/contract/scope.js'
 import { DataStreamsError, ValidationError } from '../../../core/errors.js'
 import {
   feedA,
@@ -13,6 +14,28 @@ import {
   wait,
 } from '../../support/plugins/continuity.js'
 
+describe('a fetch without an answer', () => {
+  test.each([
+    ['has failed after 15 s', false, [0, 16_000]],
+    ['has not failed while it waits within the client', true, [0]],
+  ])('%s', async (_name, hasBackfill, expected) => {
+    const { publish, requests, backfilled, gaps, scope, service, end } = linkedStream()
+    const { find } = scope.client
+    Object.assign(scope.client, {
+      find: (key: object) => (key === requestQueue ? { hasBackfill } : find(key as never)),
+    })
+    service.delayMs = 40_000
+    publish([101], { live: false })
+    publish([102])
+    await wait(39_000)
+    const [first = { at: 0 }] = requests
+    expect(requests.map(({ at }) => at - first.at).slice(0, 2)).toEqual(expected)
+    await wait(2000)
+    expect([backfilled(), gaps]).toEqual([hasBackfill ? [101] : [], []])
+    end()
+  })
+})
+
 describe('a fetch that fails', () => {
   const failWith = ({ service }: StreamUnderTest, error: Error) => {
     const { page } = service
@@ -24,7 +47,7 @@ describe('a fetch that fails', () => {
     }
   }
 
-  test('is tried again, with growing delays, until the range is announced as unavailable', async () => {
+  test('is tried again, with growing delays and once more in the end, until the range is announced as unavailable', async () => {
     const all = linkedStream()
     const { publish, requests, gaps, limits, end } = all
     failWith(all, new Error('500'))
@@ -33,7 +56,7 @@ describe('a fetch that fails', () => {
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
     expect(limits.get(feedA)).toBeUndefined()
     const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
-    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020])
+    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020, 28_900])
     end()
   })
 
@@ -48,7 +71,7 @@ describe('a fetch that fails', () => {
     publish([1000], facts)
     await wait(120_000)
     const delays = requests.slice(1).map(({ at }, index) => at - (requests[index]?.at ?? 0))
-    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020])
+    expect(delays).toEqual([1020, 2020, 4020, 8020, 16_020, 28_900])
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to, cause: 'unavailable' }])
     end()
   })
@@ -82,7 +105,7 @@ describe('a fetch that fails', () => {
     await wait(30_000)
     expect(limits.get(feedA)).toBe(101)
     await wait(90_000)
-    expect(requests).toHaveLength(7)
+    expect(requests).toHaveLength(8)
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 700, cause: 'unavailable' }])
     expect(limits.get(feedA)).toBeUndefined()
     end()
@@ -94,7 +117,7 @@ describe('a fetch that fails', () => {
     failWith(all, new Error('500'))
     connect(true)
     await wait(120_000)
-    expect(requests).toHaveLength(6)
+    expect(requests).toHaveLength(7)
     expect([gaps, limits.get(feedA)]).toEqual([[], undefined])
     end()
   })
@@ -145,20 +168,40 @@ describe('a fetch that fails', () => {
     expect(gaps).toEqual([])
     await wait(2000)
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
-    expect(requests).toHaveLength(1)
+    expect(requests).toHaveLength(2)
     end()
   })
 
-  test('is announced after a minute where the service never answers, and fetched no more', async () => {
+  test('is announced where the service never answers, once a request after a minute has failed, too', async () => {
     const all = linkedStream()
     const { publish, requests, service, gaps, end } = all
     service.delayMs = 3_600_000
     publish([102])
     await wait(60_000)
     expect(gaps).toEqual([])
-    await wait(1000)
+    await wait(25_000)
     expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
-    expect(requests).toHaveLength(4)
+    expect(requests).toHaveLength(5)
+    end()
+  })
+
+  test('is announced, and fills its gap with what is found within five minutes', async () => {
+    const all = linkedStream()
+    const { publish, requests, gaps, filled, backfilled, limits, end } = all
+    const recover = failWith(all, new Error('500'))
+    publish([101], { live: false })
+    publish([102])
+    await wait(300_000)
+    expect(gaps).toEqual([{ feedID: feedA, from: 101, to: 101, cause: 'unavailable' }])
+    // The cursor does not wait for it.
+    expect(limits.get(feedA)).toBeUndefined()
+    recover()
+    await wait(60_000)
+    expect(backfilled()).toEqual([101])
+    expect(filled).toMatchObject([{ gap: gaps[0], report: { observationsTimestamp: 101 } }])
+    const { length } = requests
+    await wait(600_000)
+    expect(requests).toHaveLength(length)
     end()
   })
 
@@ -256,7 +299,7 @@ describe('a fetch that fails', () => {
     publish([105])
     await wait(120_000)
     expect(warnings.slice(0, -1)).toEqual(
-      Array(6).fill(expect.stringMatching(/could not be fetched: the reason/)),
+      Array(7).fill(expect.stringMatching(/could not be fetched: the reason/)),
     )
     expect(warnings.at(-1)).toMatch(/from 101 to 104 are missing: unavailable/)
     end()

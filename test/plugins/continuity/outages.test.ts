@@ -423,7 +423,7 @@ describe('a feed that is unsubscribed', () => {
     const { publish, scope, emitStatus, gaps, end } = stream()
     publish([98])
     publish([100], { from: 99 })
-    publish([105], { lost: true })
+    publish([105])
     publish([110])
     scope.events.on('gap', () => emitStatus(unsubscribed))
     await wait(60_000)

@@ -18,6 +18,35 @@ describe('a stale feed', () => {
     end()
   })
 
+  test.each([
+    [5000, [0, 10, 20, 35, 75, 155, 315, 615, 915, 1215]],
+    [60_000, [0, 60, 180, 420, 720, 1020]],
+    [400_000, [0, 400, 800, 1200]],
+  ])('is asked for after `staleAfter` first: %d ms', async (staleMs, expected) => {
+    const { publish, emitStatus, requests, end } = stream()
+    publish([100])
+    await wait(staleMs)
+    emitStatus({ ...stale, staleMs })
+    const opened = performance.now()
+    await wait(1_250_000)
+    expect(requests.map(({ at }) => (at - opened) / 1000)).toEqual(expected)
+    end()
+  })
+
+  test('whose reports a plugin refuses is no half-open connection', async () => {
+    const all = stream()
+    const { publish, emitStatus, reset, requests, end } = all
+    publish([100])
+    all.service.refuse = () => new Error('not verified')
+    publish([101, 102], { live: false })
+    await wait(30_000)
+    emitStatus(stale)
+    await wait(120_000)
+    expect(requests.length).toBeGreaterThan(1)
+    expect(reset).toEqual([])
+    end()
+  })
+
   test('is asked for as long while connections are opened anew', async () => {
     const { publish, connect, emitStatus, requests, end } = stream()
     publish([100])

@@ -70,7 +70,8 @@ export interface StreamUnderTest {
   failures: Error[]
   requests: { feedID: string; from: number; at: number }[]
   stored: Report[]
-  service: { page: Page; delayMs: number }
+  /** `refuse` says why a plugin refuses a fetched report. */
+  service: { page: Page; delayMs: number; refuse?: (report: Report) => Error | undefined }
   scope: StreamScope
   times: (feedID?: string) => number[]
   backfilled: () => number[]
@@ -96,7 +97,7 @@ export function stream(
   const listeners = new Map<string, Set<(value: unknown) => void>>()
   const deferred: (() => void)[] = []
   const controller = new AbortController()
-  const service: { page: Page; delayMs: number } = {
+  const service: StreamUnderTest['service'] = {
     page: (from, limit, feedID) =>
       stored
         .filter(each => each.feedID === feedID && each.observationsTimestamp >= from)
@@ -158,7 +159,11 @@ export function stream(
       },
     },
     flow: { room: async () => undefined },
-    inject: async (each: Report) => sink(each),
+    async inject(each: Report) {
+      const refusal = service.refuse?.(each)
+      if (refusal !== undefined) throw refusal
+      sink(each)
+    },
   } as unknown as StreamScope
   const top = continuity(options).report?.(each => void delivered.push(each), scope) as Sink
   const sink = dedup({ window: 4096 }).report?.(top, scope) as Sink

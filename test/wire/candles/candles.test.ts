@@ -63,6 +63,7 @@ describe('candles of a stream', () => {
         count: 2,
         complete: true,
         missing: [],
+        signedLater: 0,
         revision: 2,
       },
     ])

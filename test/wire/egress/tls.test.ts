@@ -90,6 +90,33 @@ test('certificates are verified, whatever the environment says of that', async (
   expect(stdout.match(/tls\.ca/g)).toHaveLength(2)
 })
 
+test('without undici, the first connection of a stream fails, and says which package is missing', async () => {
+  const hooks = `
+    export const resolve = (name, context, next) => {
+      if (name === 'undici') throw new Error('there is no undici')
+      return next(name, context)
+    }`
+  const program = `
+    import { register } from 'node:module'
+    register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)})
+    const { createClient } = await import(${JSON.stringify(pathToFileURL(built('esm/index.js')))})
+    const client = createClient(JSON.parse(process.env.CONFIG))
+    const stream = client.createStream('${feedID}', { maxReconnectAttempts: 0 })
+    stream.on('error', () => {})
+    console.log(await stream.connect().then(() => 'connected', error => error.message))
+    await client.close()`
+  const config = {
+    ...{ apiKey: engine.apiKey, userSecret: engine.userSecret },
+    endpoint: `https://localhost:${plain.port}`,
+    wsEndpoint: `wss://localhost:${plain.port}`,
+    tls: { ca },
+  }
+  const env = { ...process.env, CONFIG: JSON.stringify(config) }
+  const args = ['--no-warnings', '--input-type=module', '--eval', program]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+  expect(stdout).toMatch(/need the package undici: npm install undici@7/)
+})
+
 describe('an authority of your own', () => {
   test.each([
     ['as text', ca],

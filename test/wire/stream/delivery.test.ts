@@ -20,6 +20,7 @@ describe('a stream', () => {
     expect(stream.getMetrics()).toEqual({
       outOfOrder: 0,
       superseded: 0,
+      signedLater: 0,
       verified: 0,
       verificationFailed: 0,
       origins: {

@@ -175,10 +175,11 @@ describe('a stream that verifies', () => {
     const { observationsTimestamp: time } = publish({ streamed: false, forged: 'signer' })
     publish({ stored: false })
     await until(() => seen.gaps.length === 1)
-    expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'upstream' }])
+    // The service does not have what came after it either, and so may only be late.
+    expect(seen.gaps).toEqual([{ feedID: ethUsd, from: time, to: time, cause: 'unavailable' }])
     expect(
       engine.requests().filter(({ path }) => path.includes('page')).length,
-    ).toBeLessThanOrEqual(5)
+    ).toBeLessThanOrEqual(10)
   })
 
   test('fetches beyond more forged reports than there are on a page', async () => {
