@@ -81,7 +81,7 @@ async function ask(url, ms = 15_000) {
   }
 }
 
-/** Whoever gives up does not care for the answer. */
+/** Gives up after so many milliseconds, if there is no answer. */
 const giveUp = (url, ms) => ask(url, ms).catch(() => undefined)
 
 /**

@@ -47,17 +47,6 @@ function byDefinition(signing: Signing, all: readonly Signing[]): SignedLater | 
   }
 }
 
-function shuffled<Each>(all: readonly Each[], random: Random): Each[] {
-  const given = [...all]
-  for (let index = given.length - 1; index > 0; index--) {
-    const other = random.pick(0, index)
-    const kept = given[index] as Each
-    given[index] = given[other] as Each
-    given[other] = kept
-  }
-  return given
-}
-
 /**
  * Milliseconds by which a report is signed later, at least. A report in seconds may be of any moment of its second, the times of two
  * feeds may differ by a second, and the next round may be 1.2 s away: so the other feeds show each of these reports.
@@ -126,7 +115,7 @@ describe('the order of signing', () => {
     const { all, later } = roundsOf(random, size, late)
     expect(later.length).toBeGreaterThan(late * 0.5)
     const order = new SigningOrder()
-    for (const signing of shuffled(all, random)) order.add(signing)
+    for (const signing of random.shuffled(all)) order.add(signing)
     const found = all.filter(signing => order.find(signing) !== undefined)
     expect(new Set(found)).toEqual(new Set(later.map(({ signing }) => signing)))
     for (const { signing, at } of later) {

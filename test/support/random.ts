@@ -13,6 +13,8 @@ export interface Random {
   /** A whole number, both ends included. */
   pick(from: number, to: number): number
   of<Item>(items: readonly Item[]): Item
+  /** The same items in another order. */
+  shuffled<Item>(items: readonly Item[]): Item[]
 }
 
 /** Makes choices from a seed; seeds beside each other have nothing in common. */
@@ -31,6 +33,16 @@ export function createRandom(seed: number): Random {
     pick,
     of<Item>(items: readonly Item[]) {
       return items[pick(0, items.length - 1)] as Item
+    },
+    shuffled<Item>(items: readonly Item[]) {
+      const given = [...items]
+      for (let index = given.length - 1; index > 0; index--) {
+        const other = pick(0, index)
+        const kept = given[index] as Item
+        given[index] = given[other] as Item
+        given[other] = kept
+      }
+      return given
     },
   }
 }
