@@ -7,6 +7,11 @@ import type { Sender } from './answering.js'
 const HEAD_TIMEOUT = 5000
 /** Milliseconds within which a whole request must arrive. */
 const REQUEST_TIMEOUT = 10_000
+/**
+ * Milliseconds for which a connection without a request stays open. Longer than the minute of load
+ * balancers, so that the server does not close a connection just when the other side uses it.
+ */
+const KEEP_ALIVE_TIMEOUT = 65_000
 
 /** A server that listens. */
 export interface Listening {
@@ -60,6 +65,7 @@ export async function startServer(
       requestTimeout: REQUEST_TIMEOUT,
       headersTimeout: HEAD_TIMEOUT,
       connectionsCheckingInterval: 1000,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
       maxHeaderSize: 16_384,
     },
     (request, response) => void serve(request, response, connections),

@@ -72,10 +72,15 @@ const HEAD_TIMEOUT = 5000
 /** Milliseconds within which the whole request must arrive. */
 const REQUEST_TIMEOUT = 10_000
 /**
- * Milliseconds without a byte read or written after which a connection is closed. Does not apply to
- * streams.
+ * Milliseconds without a byte read or written after which a connection with an open request is
+ * closed. Does not apply to streams.
  */
 const IDLE_TIMEOUT = 30_000
+/**
+ * Milliseconds for which a connection without a request stays open. Longer than the minute of load
+ * balancers, so that the server does not close a connection just when the other side uses it.
+ */
+const KEEP_ALIVE_TIMEOUT = 65_000
 /** Milliseconds that open requests have to be answered when the gateway ends. */
 const PATIENCE = 5000
 
@@ -168,6 +173,7 @@ async function createHTTPServer({ tls }: GatewaySettings): Promise<Server> {
     headersTimeout: HEAD_TIMEOUT,
     requestTimeout: REQUEST_TIMEOUT,
     connectionsCheckingInterval: 1000,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   }
   const secure = { ...options, handshakeTimeout: HEAD_TIMEOUT, minVersion: 'TLSv1.2' } as const
   const https = tls && (await import('node:https'))

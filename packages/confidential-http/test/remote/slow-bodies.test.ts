@@ -1,3 +1,4 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { boxKeys } from 'sluice/internal'
@@ -66,13 +67,25 @@ async function dripOn(drips: readonly Drip[]): Promise<void> {
   }
 }
 
+const place = { host: '127.0.0.1', port: 0 }
+const limits = { maxConnections: 9, maxConnectionsPerAddress: 9, maxSealedBytes: 1000 }
+
+test('an idle connection stays open for longer than the minute of a load balancer', async () => {
+  const answering = { bootKey: async () => ({ status: 200, body: new Uint8Array() }) }
+  const { url, end } = await listen(place, answering as never, limits, undefined, {})
+  const agent = new Agent({ keepAlive: true })
+  closing.push(() => agent.destroy(), end)
+  const { headers } = await new Promise<IncomingMessage>((resolve, reject) =>
+    request(`${url}/v2/boot-key`, { agent, method: 'POST' }, resolve).on('error', reject).end(),
+  )
+  expect(headers['keep-alive']).toBe('timeout=65')
+})
+
 test.each(['/v2/boot-key', '/v2/requests'])(
   'an enclave refuses a body for %s that does not end in time',
   async path => {
     const lines: string[] = []
     const log = { warn: (message: string) => void lines.push(message) }
-    const limits = { maxConnections: 9, maxConnectionsPerAddress: 9, maxSealedBytes: 1000 }
-    const place = { host: '127.0.0.1', port: 0 }
     const { url, end } = await listen(place, {} as Answering, limits, undefined, log)
     closing.push(end)
     const drip = new Drip(url, path, 1000)
