@@ -245,10 +245,16 @@ export class SeenTimes {
     return runs[index - 1]?.to ?? Number.NEGATIVE_INFINITY
   }
 
-  /** The first exact time after `time`; undefined if there is none. */
-  after(time: number): number | undefined {
+  /**
+   * The first time seen after `time`, or the rest of the first run: it has the time of a report.
+   * Undefined if there is none.
+   */
+  after(time: number): Interval | undefined {
+    const run = this.runs[firstEndingAt(this.runs, time + 1)]
+    if (run !== undefined) return { from: Math.max(run.from, time + 1), to: run.to }
     const at = this.#indexOf(time + 1)
-    return at < this.count ? this.pairs[2 * at] : undefined
+    const next = this.pairs[2 * at] as number
+    return at < this.count ? { from: next, to: next } : undefined
   }
 
   /**

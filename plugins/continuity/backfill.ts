@@ -5,8 +5,8 @@ import { asError, DataStreamsError, isStreamsError, ValidationError } from '../.
 import { createLifetime } from '../../core/lifetime.js'
 import { isSameBlob } from '../../report/full-report.js'
 import type { Report } from '../../report/report.js'
-import { type Interval, isIn } from '../../report/seen-times.js'
-import { type FeedHistory, INTERVAL, type Range } from './feed-history.js'
+import { isIn } from '../../report/seen-times.js'
+import { type FeedHistory, INTERVAL, type Range, type Shown } from './feed-history.js'
 
 /** Reports requested for a page: the most that the service returns. */
 const PAGE = 100
@@ -24,11 +24,6 @@ const MAX_REQUEST = 15_000
  * open.
  */
 const UNANSWERED = 60_000
-/**
- * If a page lacks the report that opened the range before it, the store may lag, for so many
- * milliseconds.
- */
-const LAG = 60_000
 /** The same limit in milliseconds, if the service asks us to wait (`Retry-After`). */
 const MAX_UNANSWERED = 300_000
 /**
@@ -77,11 +72,9 @@ interface Member {
   readonly settle: (isFound: boolean) => void
 }
 
-/** Pages that were read one after the other, and the interval that they cover. */
-interface Reading extends Interval {
-  /** The times of their reports. */
+/** Pages that were read one after the other. */
+interface Reading extends Shown {
   readonly times: Set<number>
-  /** Whether more reports may follow on the next page. */
   hasMore: boolean
   /** How many of them ended with the newest report that the service had. */
   ends: number
@@ -214,10 +207,11 @@ export class Backfill {
     for (const time of times) page.times.add(time)
     page.hasMore = isFull(reports)
     // A partial page may lack reports, and so may a store that lags: the page covers no interval.
-    const isWhole = !reports.isPartial && !this.#lags(feed, range, page)
+    const isWhole = !reports.isPartial && feed.isProvedBy(page, range)
     const shown = { from, to: isWhole ? to : from - 1 }
     feed.shown = shown
     const wanted = reports.filter(report => isWanted(feed, range, report))
+    for (const time of missing) feed.addFetched(time)
     // Refute the claims of later reports first: then a missing report that can't be delivered is
     // announced.
     for (const time of missing) feed.refute(time, shown)
@@ -238,49 +232,27 @@ export class Backfill {
   }
 
   /**
-   * Whether pages show that the store lags behind the stream: they lack the first report that the
-   * client has received after the range. They then say nothing about the range. After a minute that
-   * report alone may not be stored: the pages count if they have the report after it.
-   */
-  #lags({ seen }: FeedHistory, range: Range, { times, hasMore }: Reading): boolean {
-    const first = seen.after(range.to)
-    const isByClock = range.isByClock === true && first !== undefined
-    const known = isByClock ? seen.after(first) : first
-    const openFor = this.#scope.client.timing.monotonic() - range.openedAt
-    range.isLag = isByClock ? false : undefined
-    // Nothing shows how far the store has come: the range is requested for some time.
-    if (known === undefined) return isByClock && openFor <= 2 * LAG
-    if (times.has(known)) return false
-    const last = Math.max(...times)
-    if (hasMore && last < known) return false
-    const next = seen.after(known)
-    range.isLag = next !== undefined && !times.has(next)
-    return openFor <= LAG || last <= range.to || range.isLag
-  }
-
-  /**
    * Counts an answer for each range that these pages cover. Closes a range after its last request,
-   * and announces it if reports are certainly missing. If the store lags, the request has failed.
+   * and announces it if reports are certainly missing. An answer that does not show how far the
+   * store has come proves nothing, and the request has failed.
    */
   #settle(feed: FeedHistory, pages: readonly Reading[], begun: number): void {
-    const lagging: Range[] = []
+    const unproved: Range[] = []
     for (const range of [...feed.ranges]) {
       const page = pages.find(({ from, to }) => from <= range.from && range.to <= to)
       if (page === undefined || range.dueAt > begun || range.openedAt > begun) continue
-      if (this.#lags(feed, range, page)) lagging.push(range)
-      else if (feed.isAnswered(range, begun)) {
+      if (!feed.isProvedBy(page, range)) {
+        feed.leaveUnproved(page, range)
+        unproved.push(range)
+      } else if (feed.isAnswered(range, begun)) {
         feed.close(range)
         if (feed.isCertain(range)) feed.giveUp(range, 'upstream')
       }
     }
-    if (lagging.length === 0) return
-    for (const range of lagging) {
-      range.hasLagged = true
-      // Later reports need not wait for a range of which nothing is known to be missing.
-      if (range.isByClock === true) range.delays = false
-    }
-    this.#log(feed, 'the service has not stored all reports yet that the stream has received')
-    this.#fail(feed, lagging, begun, 0)
+    if (unproved.length === 0) return
+    if (unproved.some(({ store }) => store === 'lagging'))
+      this.#log(feed, 'the service has not stored all reports yet that the stream has received')
+    this.#fail(feed, unproved, begun)
   }
 
   /**
@@ -457,12 +429,21 @@ export class Backfill {
     }
     const retryAfter = Math.min(MAX_RETRY_AFTER, (error as WireErrorFacts).retryAfter ?? 0)
     const due = feed.ranges.filter(({ dueAt }) => dueAt <= now)
-    this.#fail(feed, due, begun, retryAfter)
+    this.#fail(feed, due, begun, { retryAfter })
   }
 
-  /** Requests for these ranges have failed. Schedules others, or gives the ranges up. */
-  #fail(feed: FeedHistory, failed: readonly Range[], begun: number, retryAfter: number): void {
+  /**
+   * Requests for these ranges have failed. Schedules others, or gives the ranges up. There was no
+   * `answer` unless it shows nothing about the ranges.
+   */
+  #fail(
+    feed: FeedHistory,
+    failed: readonly Range[],
+    begun: number,
+    noAnswer?: { readonly retryAfter: number },
+  ): void {
     const now = this.#scope.client.timing.monotonic()
+    const retryAfter = noAnswer?.retryAfter ?? 0
     for (const range of failed) {
       const delay = Math.min(MAX_DELAY, DELAY * 2 ** range.failures++)
       range.dueAt = now + Math.max(retryAfter, delay)
@@ -480,8 +461,10 @@ export class Backfill {
         // A later answer may still fill the gap.
         range.isGivenUp = true
         range.giveUpAt = now + MAX_UNANSWERED
-        if (range.isLag !== false || range.digest !== undefined) feed.giveUp(range, 'unavailable')
       }
+      const mayBeMissing = range.store !== 'unknown' || range.digest !== undefined
+      if (!range.isAbove && (mayBeMissing || noAnswer !== undefined))
+        feed.giveUp(range, 'unavailable')
     }
   }
 }

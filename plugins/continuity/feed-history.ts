@@ -18,6 +18,8 @@ export interface Range extends Interval {
    * because that report names its own predecessor.
    */
   readonly isAbove: boolean
+  /** The feed's newest time when the range was opened. */
+  readonly newest: number
   /** When the range was opened. This time and the times below are values of `timing.monotonic`. */
   readonly openedAt: number
   /**
@@ -38,19 +40,23 @@ export interface Range extends Interval {
   /** Whether the range was given up, and is still requested: a later answer may fill the gap. */
   isGivenUp?: boolean
   /**
-   * Whether the range was opened because a report is no longer in the future. That report was
-   * received before, so that it does not show how far the store has come since.
+   * What the last answer shows about the store. Undefined if no answer came, or if it has a report
+   * that is later than the range: the store has then come so far.
+   *
+   * - `unknown`: the answer has no such report.
+   * - `lagging`: it lacks two later reports that the client has received.
    */
-  readonly isByClock?: boolean
-  /** Whether the store has lagged since the last answer. */
-  hasLagged?: boolean
-  /**
-   * Whether the store certainly lagged at the last request. Undefined if the request did not fail
-   * because of a lag.
-   */
-  isLag?: boolean | undefined
+  store?: 'unknown' | 'lagging' | undefined
   /** Whether later reports wait for the range in sorted order. */
   delays: boolean
+}
+
+/** What pages of the service have shown, and the interval that they cover. */
+export interface Shown extends Interval {
+  /** The times of their reports. */
+  readonly times: ReadonlySet<number>
+  /** Whether more reports may follow on the next page. */
+  readonly hasMore: boolean
 }
 
 /** The repeated requests for a stale feed. */
@@ -131,6 +137,13 @@ const MOST_AHEAD = 5
  * does not move the feed's present.
  */
 const AHEAD_FOR = 30_000
+/**
+ * Of the reports after a range, the first may never be stored. The store has come to the end of the
+ * range if it has one of so many.
+ */
+const WITNESSES = 8
+/** How many fetched reports a feed remembers, and how many that arrived before their time. */
+const MOST_REMEMBERED = 1024
 /** The length of a config digest in hexadecimal, with `0x`. */
 const DIGEST = 66
 
@@ -177,6 +190,13 @@ export class FeedHistory {
    */
   #aheadAt = Number.NEGATIVE_INFINITY
   #aheadRow: AheadRow | undefined = undefined
+  /**
+   * Times of reports that were in the future when they arrived. That such a report is stored does
+   * not show that the store has come to its time.
+   */
+  readonly #early = new Set<number>()
+  /** Times of fetched reports: nobody knows when they were published. */
+  readonly #fetched = new Set<number>()
   /** The feed's newest time when the clock last moved, or when the stream began. */
   #comparedFrom: number
   /** How many named predecessors in a row turned out not to exist. */
@@ -252,15 +272,60 @@ export class FeedHistory {
     for (const { since, time } of due) {
       seen.add(time, time)
       if (!seen.hasRanges) continue
+      remember(this.#early, time)
       const below = seen.below(time, time)
       this.#cutRanges(time, below, false)
       // In a row of linked reports from the future, only the first report may have a missing report
       // before it.
       if (below !== since - 1 || below !== this.#aheadAt)
-        this.#openPossible({ from: below + 1, to: time - 1 }, { isByClock: true })
+        this.#openPossible({ from: below + 1, to: time - 1 })
       this.#aheadAt = time
       if (seen.newest !== time) this.#placeLate(time, undefined, false)
     }
+  }
+
+  /** Remembers that the service has a report of this time. */
+  addFetched(time: number): void {
+    remember(this.seen.isFuture(time) ? this.#early : this.#fetched, time)
+  }
+
+  /**
+   * Whether pages show that the store has come to the end of a range: they have a report that
+   * arrived after the reports of the range were published, or such reports follow on the next page.
+   * Nobody knows of such a report if the range lies after the newest report.
+   */
+  isProvedBy({ times, hasMore, to }: Shown, range: Range): boolean {
+    if (range.isAbove || range.answers > 0) return true
+    // A named predecessor was published before the report that names it, however early that came.
+    const { digest } = range
+    let next = digest === undefined ? this.#onTimeAfter(range.to) : this.seen.after(range.to)
+    if (next === undefined) return hasMore || digest !== undefined
+    if (next.from > to ? hasMore : hasTimeIn(times, next)) return true
+    for (let count = 1; next !== undefined && count < WITNESSES; count++) {
+      next = this.#onTimeAfter(next.to)
+      if (next === undefined || next.from <= range.newest || this.#fetched.has(next.to)) continue
+      if (times.has(next.to)) return true
+    }
+    return false
+  }
+
+  /** Counts pages that do not show that the store has come to the end of a range. */
+  leaveUnproved({ times }: Shown, range: Range): void {
+    const first = this.#onTimeAfter(range.to)
+    const second = first && this.#onTimeAfter(first.to)
+    const isLagging = second !== undefined && !hasTimeIn(times, second)
+    // Only now is it known that the store lags.
+    if (isLagging && range.store === 'unknown') range.failedAt = range.giveUpAt = undefined
+    range.store = isLagging ? 'lagging' : 'unknown'
+    // Later reports need not wait for a range of which nothing is known to be missing.
+    if (range.store === 'unknown' && range.digest === undefined) range.delays = false
+  }
+
+  /** The first report after a time that was not in the future when it arrived. */
+  #onTimeAfter(time: number): Interval | undefined {
+    let next = this.seen.after(time)
+    while (next !== undefined && this.#early.has(next.to)) next = this.seen.after(next.to)
+    return next
   }
 
   /** Milliseconds until a time is no longer in the future. */
@@ -425,7 +490,7 @@ export class FeedHistory {
     const soon = (isNamed ? openedAt : endsAt) + LOOKS[0]
     const dueAt = Math.max(soon, notBefore)
     const times = { openedAt, lastAt: endsAt + INTERVAL, dueAt, delays: dueAt === soon }
-    const counts = { answers: 0, failures: 0 }
+    const counts = { answers: 0, failures: 0, newest: this.seen.newest }
     this.#insert({ ...at, digest: undefined, isAbove: false, ...times, ...counts, ...rest })
   }
 
@@ -471,14 +536,14 @@ export class FeedHistory {
    * Opens a range in which a report is missing. `part` is an earlier range that contained this
    * range.
    */
-  openNamed(at: Interval, digest: string, part?: Partial<Range>): void {
+  openNamed(at: Interval, digest: string, part?: Range): void {
     const open = this.ranges.find(range => range.digest !== undefined && isIn(range, at.to))
     if (open === undefined)
       this.#open(at, 0, { ...timesOf(part, this.#scope.client.timing.monotonic()), digest })
     else if (digest === '') open.digest = ''
   }
 
-  #openPossible(at: Interval, part?: Partial<Range>): void {
+  #openPossible(at: Interval, part?: Range): void {
     this.#open(at, this.askedAt + INTERVAL, timesOf(part, this.#scope.client.timing.monotonic()))
   }
 
@@ -585,8 +650,8 @@ export class FeedHistory {
     range.answers++
     range.failures = 0
     // A store that has just caught up may have stored single reports later than those after them.
-    if (range.hasLagged === true) range.lastAt = Math.max(range.lastAt, at + INTERVAL)
-    range.hasLagged = false
+    if (range.store !== undefined) range.lastAt = Math.max(range.lastAt, at + INTERVAL)
+    range.store = undefined
     range.failedAt = range.giveUpAt = undefined
     const { openedAt, lastAt } = range
     const { above } = this
@@ -634,19 +699,30 @@ export class FeedHistory {
   }
 }
 
+function hasTimeIn(times: ReadonlySet<number>, interval: Interval): boolean {
+  if (interval.from === interval.to) return times.has(interval.to)
+  for (const time of times) if (isIn(interval, time)) return true
+  return false
+}
+
+function remember(times: Set<number>, time: number): void {
+  const [oldest] = times.add(time)
+  if (times.size > MOST_REMEMBERED) times.delete(oldest as number)
+}
+
 function digestOf({ fullReport }: Report): string {
   // A slice of the string would keep the whole report in memory.
   return [...fullReport.slice(0, DIGEST)].join('')
 }
 
 /** Returns the times for a new range that was part of an earlier range. */
-function timesOf(part: Partial<Range> | undefined, now: number): Partial<Range> {
-  const { openedAt, dueAt, digest, lastAt, isByClock = false } = part ?? {}
-  if (openedAt === undefined || dueAt === undefined || lastAt === undefined) return { isByClock }
+function timesOf(part: Range | undefined, now: number): Partial<Range> {
+  if (part === undefined) return {}
+  const { newest, openedAt, dueAt, digest, lastAt, store } = part
   // A named predecessor was published before the report that names it. Any other report on a page
   // may have been published just now, whatever its time. A report found only by the last request
   // was stored late, and its predecessor may be stored late as well.
   const isLate = digest === undefined || lastAt <= now
-  const times = { openedAt, lastAt: isLate ? Math.max(lastAt, now + INTERVAL) : lastAt, dueAt }
-  return { ...times, isByClock }
+  const last = isLate ? Math.max(lastAt, now + INTERVAL) : lastAt
+  return { newest, openedAt, lastAt: last, dueAt, store }
 }
