@@ -273,6 +273,9 @@ export class FeedHistory {
       seen.add(time, time)
       if (!seen.hasRanges) continue
       remember(this.#early, time)
+      // It arrived before, so it does not show that the connections deliver what is newer.
+      if (this.above !== undefined && time >= this.above.from)
+        this.above = { ...this.above, from: time + 1 }
       const below = seen.below(time, time)
       this.#cutRanges(time, below, false)
       // In a row of linked reports from the future, only the first report may have a missing report
@@ -408,6 +411,8 @@ export class FeedHistory {
     // The newest report may have been dated by a clock that was turned back afterwards.
     const { newest } = this.seen
     if (isMissed || shown !== undefined || this.#turnedAt === newest) return
+    // A report that arrived before its time is newer than those of the present for a while.
+    if (this.#early.has(newest)) return
     this.#turnedAt = newest
     this.askAbove(FOLLOWS)
   }
@@ -649,8 +654,8 @@ export class FeedHistory {
   isAnswered(range: Range, at: number): boolean {
     range.answers++
     range.failures = 0
-    // A store that has just caught up may have stored single reports later than those after them.
-    if (range.store !== undefined) range.lastAt = Math.max(range.lastAt, at + INTERVAL)
+    // The store may have caught up just now, and may store single reports late.
+    if (range.answers === 1) range.lastAt = Math.max(range.lastAt, at + INTERVAL - LOOKS[0])
     range.store = undefined
     range.failedAt = range.giveUpAt = undefined
     const { openedAt, lastAt } = range

@@ -87,7 +87,7 @@ describe('a fetch that fails', () => {
     await wait(4000)
     expect(requests).toHaveLength(4)
     const recoverAgain = failWith(all, new Error('500'))
-    await wait(9000)
+    await wait(16_000)
     expect(requests).toHaveLength(8)
     recoverAgain()
     await wait(60_000)
