@@ -299,23 +299,30 @@ export class FeedHistory {
    */
   isProvedBy({ times, hasMore, to }: Shown, range: Range): boolean {
     if (range.isAbove || range.answers > 0) return true
-    // A named predecessor was published before the report that names it, however early that came.
-    const { digest } = range
-    let next = digest === undefined ? this.#onTimeAfter(range.to) : this.seen.after(range.to)
-    if (next === undefined) return hasMore || digest !== undefined
-    if (next.from > to ? hasMore : hasTimeIn(times, next)) return true
+    const first = this.#shows(range)
+    if (first === undefined) return hasMore || range.digest !== undefined
+    if (first.from > to ? hasMore : hasTimeIn(times, first)) return true
+    let next: Interval | undefined = first
     for (let count = 1; next !== undefined && count < WITNESSES; count++) {
-      next = this.#onTimeAfter(next.to)
-      if (next === undefined || next.from <= range.newest || this.#fetched.has(next.to)) continue
-      if (times.has(next.to)) return true
+      next = this.#receivedAfter(next.to)
+      if (next !== undefined && next.from > range.newest && times.has(next.to)) return true
     }
     return false
   }
 
+  /**
+   * The report after a range that shows, once it is stored, that the store has come to the end of
+   * the range: the one that names a predecessor in the range, or else the first one received.
+   */
+  #shows({ to, digest }: Range): Interval | undefined {
+    if (digest !== undefined) return this.seen.after(to)
+    return this.#receivedAfter(to) ?? this.#onTimeAfter(to)
+  }
+
   /** Counts pages that do not show that the store has come to the end of a range. */
   leaveUnproved({ times }: Shown, range: Range): void {
-    const first = this.#onTimeAfter(range.to)
-    const second = first && this.#onTimeAfter(first.to)
+    const first = this.#shows(range)
+    const second = first && this.#receivedAfter(first.to)
     const isLagging = second !== undefined && !hasTimeIn(times, second)
     // Only now is it known that the store lags.
     if (isLagging && range.store === 'unknown') range.failedAt = range.giveUpAt = undefined
@@ -328,6 +335,13 @@ export class FeedHistory {
   #onTimeAfter(time: number): Interval | undefined {
     let next = this.seen.after(time)
     while (next !== undefined && this.#early.has(next.to)) next = this.seen.after(next.to)
+    return next
+  }
+
+  /** The first such report that was received over a connection. */
+  #receivedAfter(time: number): Interval | undefined {
+    let next = this.#onTimeAfter(time)
+    while (next !== undefined && this.#fetched.has(next.to)) next = this.#onTimeAfter(next.to)
     return next
   }
 
