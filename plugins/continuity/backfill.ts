@@ -456,15 +456,15 @@ export class Backfill {
     for (const range of [...feed.ranges]) {
       // A request that began earlier says nothing: the process may have been suspended since then.
       if (range.giveUpAt === undefined || range.giveUpAt > begun) continue
-      if (range.isAbove || range.isGivenUp === true) feed.close(range)
+      if (range.isAbove || range.isExtended === true) feed.close(range)
       else {
-        // A later answer may still fill the gap.
-        range.isGivenUp = true
+        range.isExtended = true
         range.giveUpAt = now + MAX_UNANSWERED
       }
       const mayBeMissing = range.store !== 'unknown' || range.digest !== undefined
-      if (!range.isAbove && (mayBeMissing || noAnswer !== undefined))
-        feed.giveUp(range, 'unavailable')
+      if (range.isAbove || !(mayBeMissing || noAnswer !== undefined)) continue
+      range.isGivenUp = true
+      feed.giveUp(range, 'unavailable')
     }
   }
 }

@@ -37,7 +37,9 @@ export interface Range extends Interval {
   failedAt?: number | undefined
   /** When the range is given up, unless a request succeeds earlier. */
   giveUpAt?: number | undefined
-  /** Whether the range was given up, and is still requested: a later answer may fill the gap. */
+  /** Whether its time is over, and it is requested for another while. */
+  isExtended?: boolean
+  /** Whether the range was announced as a gap. If it is still requested, an answer may fill it. */
   isGivenUp?: boolean
   /**
    * What the last answer shows about the store. Undefined if no answer came, or if it has a report
@@ -111,7 +113,10 @@ export const INTERVAL = 10_000
  * is longer: an idle feed must not cause many requests.
  */
 const MAX_STALE = 300_000
-/** The most ranges of a feed. Above this number, the two earliest ranges become one. */
+/**
+ * The most ranges of a feed. Above this number, a range that was announced as a gap goes, or else
+ * the two earliest ranges become one.
+ */
 const MOST_RANGES = 256
 /**
  * The most runs of seen reports that a feed keeps apart because of its ranges, at 100 bytes each.
@@ -513,12 +518,20 @@ export class FeedHistory {
     this.#insert({ ...at, digest: undefined, isAbove: false, ...times, ...counts, ...rest })
   }
 
-  /** Adds a range. If there are too many, the two earliest ranges become one. */
+  /**
+   * Adds a range. If there are too many, a range that was announced goes, or else the two earliest
+   * ranges become one.
+   */
   #insert(range: Range): void {
     const { ranges } = this
     ranges.push(range)
     ranges.sort((one, other) => one.from - other.from)
     if (ranges.length <= MOST_RANGES) return
+    const announced = ranges.find(({ isGivenUp }) => isGivenUp === true)
+    if (announced !== undefined) {
+      this.close(announced)
+      return
+    }
     const [oldest, next] = ranges as [Range, Range]
     // Keep the object of the range that opened first: it may be under request, and its next page
     // must follow the last page.

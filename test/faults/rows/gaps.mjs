@@ -69,6 +69,34 @@ async function storeLate(world) {
   await world.pause(1000)
 }
 
+/** REST has each report 15 s after the stream, and the stream omits some. */
+async function lag(world) {
+  const feeds = feedsOf(world, 120)
+  await follow(world, feeds)
+  world.begin()
+  await eachTick(30, 1000, tick =>
+    publish(feeds, { storedAfterMs: 15_000, streamed: ![3, 4, 9].includes(tick) }),
+  )
+  await world.until(() => world.lost().length === 0, 20_000)
+  await world.pause(1000)
+}
+
+/** The program asks for 300 pages at once, which wait in the client, while the stream omits reports. */
+async function starve(world) {
+  const feeds = feedsOf(world, 120)
+  await follow(world, feeds)
+  world.begin()
+  const args = [feeds[0].feedID, feeds[0].last, 1]
+  const asked = Promise.all(
+    Array.from({ length: 300 }, () =>
+      world.client.ask('call', { method: 'getReportsPage', args }, 60_000),
+    ),
+  )
+  await eachTick(20, 1000, tick => publish(feeds, { streamed: ![3, 4, 9].includes(tick) }))
+  await world.until(() => world.lost().length === 0, 10_000)
+  await asked
+}
+
 export default [
   {
     row: '23',
@@ -159,6 +187,41 @@ export default [
     seconds: 10,
     short: true,
     run: storeLate,
+  },
+  {
+    row: '25f',
+    fault:
+      'REST gets each report 15 s after its publication, and the stream omits three reports of each feed',
+    feeds: 3,
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: 60 },
+    seconds: 55,
+    run: lag,
+  },
+  {
+    row: '25g',
+    fault:
+      'the program asks for 300 pages at once, at most 10 a second, and the stream omits three reports of each feed',
+    feeds: 3,
+    engine: { intervalMs: 0 },
+    connect: false,
+    bound: { gaps: 0, pages: undefined },
+    seconds: 45,
+    run: starve,
+  },
+  {
+    row: '25h',
+    fault:
+      'the network leaves out every fifth report of each feed, and signs and sends this report 7 s later',
+    feeds: 3,
+    engine: { historyBackfill: { every: 5, afterMs: 7000 } },
+    bound: { gaps: 0, attempts: 0 },
+    seconds: 25,
+    async run({ begin, pause }) {
+      begin()
+      await pause(24_000)
+    },
   },
   {
     row: '26',
