@@ -4,6 +4,7 @@ import {
   checkBoolean,
   checkSignal,
   kindOf,
+  number,
   optional,
   readOptions,
   type Schema,
@@ -13,7 +14,7 @@ import { decodeReport } from '../plugins/decoders/versions.js'
 import { type Quorum, ruleSchema, type VerificationRules } from '../plugins/verify/options.js'
 import { isRejection, readClaim as readSignedClaim } from '../plugins/verify/rule.js'
 import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
-import { isFeedID, parseFeedID } from '../report/feed-id.js'
+import { inMilliseconds, isFeedID, parseFeedID } from '../report/feed-id.js'
 import { isSameBlob } from '../report/full-report.js'
 import { type SignedLater, SigningOrder, signingOf } from '../report/signing-order.js'
 import {
@@ -33,7 +34,15 @@ import {
   ProofError,
   type ProofFailure,
 } from './format.js'
-import { rangeOf, type Tiling, type TimeRange, type WindowEnds } from './windows.js'
+import {
+  ContradictionError,
+  inOrder,
+  rangeOf,
+  type Tiling,
+  type TimeRange,
+  tile,
+  type WindowEnds,
+} from './windows.js'
 
 /** Options of `checkProof`. */
 export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | 'curveLibrary'> {
@@ -41,7 +50,8 @@ export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | '
   readonly quorum?: Quorum
   /**
    * Further signed reports, as `fullReport`. A proof is refuted by a report of its feed that holds
-   * a missing range, or that stands for a time of the proof with other contents. The sequence
+   * a missing range, or to which a time of the proof belongs. A report that the network signed
+   * later than its time does the latter only with `allowSignedLater`. The sequence
    * numbers of all reports of the network, whatever their feed, tell when the reports of the proof
    * were signed. Reports that are not verified count for nothing. @default none
    */
@@ -51,6 +61,11 @@ export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | '
    * result then names them. @default false
    */
   readonly allowSignedLater?: boolean
+  /**
+   * How many milliseconds after its time each report must have been signed, as a later report
+   * shows. @default no limit
+   */
+  readonly signedWithin?: number
   /** Whether a proof with missing ranges is refused. @default false */
   readonly complete?: boolean
   /** The feed of which the proof must be. @default any feed */
@@ -99,6 +114,11 @@ export interface CheckedProof {
   readonly signers: readonly string[]
   /** The reports that the network signed later than their time. Empty unless you allow them. */
   readonly signedLater: readonly LateReport[]
+  /**
+   * The time of a report, in milliseconds of Unix time, before which all reports were signed that
+   * are not in `signedLater`. Undefined if the proof does not show it for each of them.
+   */
+  readonly signedBefore: number | undefined
   /** What the signed bytes show, in sentences. */
   readonly proved: readonly string[]
   /** What the check takes for granted, in sentences. */
@@ -117,6 +137,7 @@ const schema = {
     return value as readonly string[]
   }),
   allowSignedLater: withDefault(false, checkBoolean),
+  signedWithin: optional(number({ min: 0 })),
   complete: withDefault(false, checkBoolean),
   feedID: optional((_field, value) => parseFeedID(value)),
   signal: checkSignal,
@@ -134,6 +155,7 @@ export async function checkProof(
   const {
     against = [],
     allowSignedLater,
+    signedWithin,
     signal,
     complete,
     feedID: wanted,
@@ -182,15 +204,21 @@ export async function checkProof(
       ? priceClaim(tiling, claim.at, claim.field)
       : averageClaim(tiling, claim, claim.field)
   if (JSON.stringify(again) !== JSON.stringify(claim)) refuseValue(claim, again)
-  let witnesses = 0
+  const witnesses = (neighbours ?? []).map((report, index) => {
+    return { name: `neighbours[${index}]`, report }
+  })
   for (const [index, fullReport] of against.entries()) {
     const verified = await verify(fullReport).catch(isUnavailable)
     if (verified === false) continue
     place(order, verified)
     if (verified.feedID !== feedID) continue
-    witnesses++
     const name = `against[${index}]`
-    compare(name, readEvidence(name, feedID, fullReport), reports, tiling)
+    witnesses.push({ name, report: readEvidence(name, feedID, fullReport) })
+  }
+  for (const { name, report } of witnesses) {
+    const signing = signingOf(report)
+    const isLate = signing !== undefined && order.find(signing) !== undefined
+    compare(name, report, reports, { tiling, range, counts: !isLate || allowSignedLater })
   }
   const signedLater = reports.flatMap((report, index): LateReport[] => {
     const signing = signingOf(report)
@@ -199,6 +227,9 @@ export async function checkProof(
     if (!allowSignedLater) refuseSignedLater(`reports[${index}] is`, report, facts)
     return [{ index, observationsTimestamp: report.observationsTimestamp, ...facts }]
   })
+  const signedBefore = findSignedBefore(reports, signedLater, order)
+  if (signedWithin !== undefined) checkWithin(reports, signedLater, order, signedWithin)
+  const others = witnesses.length - (neighbours?.length ?? 0)
   return {
     feedID,
     claim,
@@ -210,8 +241,9 @@ export async function checkProof(
     reports: reports.length,
     signers: [...signers],
     signedLater,
-    witnesses,
-    ...describeProof(proof, witnesses, signedLater, order),
+    signedBefore,
+    witnesses: others,
+    ...describeProof(proof, others, signedLater, signedBefore),
   }
 }
 
@@ -316,27 +348,39 @@ function refuseValue(claim: Proof['claim'], again: Proof['claim']): never {
   refuse('value', `claim.${name} must be ${String(value)}, as its reports give`)
 }
 
+/**
+ * Compares the reports of a proof with another one. Only one that `counts` may stand for times that
+ * the proof gives to its reports.
+ */
 function compare(
   place: string,
   witness: Evidence,
   reports: readonly Evidence[],
-  { missing }: Tiling<Evidence>,
+  proof: {
+    readonly tiling: Tiling<Evidence>
+    readonly range: TimeRange
+    readonly counts: boolean
+  },
 ): void {
+  const { tiling, range, counts } = proof
   const { validFromTimestamp: from, observationsTimestamp: to } = witness
-  const overlaps = (range: TimeRange): boolean => range.from <= to && range.to >= from
-  const hole = missing.find(overlaps)
-  if (hole !== undefined)
+  if (reports.some(({ fullReport }) => isSameBlob(fullReport, witness.fullReport))) return
+  if (tiling.missing.some(hole => hole.from <= to && hole.to >= from))
     refuse('refuted', `${place} holds ${from}–${to}, and missing says that no report does`)
-  const other = reports.find(
-    report =>
-      overlaps({ from: report.validFromTimestamp, to: report.observationsTimestamp }) &&
-      !isSameBlob(report.fullReport, witness.fullReport),
-  )
-  if (other !== undefined)
-    refuse(
-      'refuted',
-      `${place} holds ${from}–${to} with other contents than reports[${reports.indexOf(other)}]`,
-    )
+  if (!counts || !hasPart(reports, witness, range)) return
+  const other = tiling.parts.find(part => part.from <= to && part.to >= from)
+  const index = other === undefined ? 0 : reports.indexOf(other.report)
+  refuse('refuted', `${place} holds ${from}–${to} with other contents than reports[${index}]`)
+}
+
+/** Whether a time of the range belongs to a further report. */
+function hasPart(reports: readonly Evidence[], witness: Evidence, range: TimeRange): boolean {
+  try {
+    return tile(inOrder([...reports, witness]), range).parts.some(each => each.report === witness)
+  } catch (error) {
+    if (error instanceof ContradictionError) return true
+    throw error
+  }
 }
 
 function describe(ranges: readonly TimeRange[]): string {
@@ -352,39 +396,73 @@ function place(
   order.add({ feedID, digest: configDigest, number: sequenceNumber, time: observationsTimestamp })
 }
 
-/** Says in sentences what is known of the times at which the reports were signed. */
-function describeSigning(
-  { feedID, reports, neighbours }: Proof,
+/** When each report was signed at the latest that was not signed later than its time. */
+function signedBeforeEach(
+  reports: readonly Evidence[],
   signedLater: readonly LateReport[],
   order: SigningOrder,
-): { readonly proved: readonly string[]; readonly unproved: readonly string[] } {
-  const signings = reports.map(fullReport =>
-    signingOf({ feedID, fullReport, observationsTimestamp: 0 }),
-  )
-  const next = signings.map(each => each && order.next(each))
-  const open = next.filter(each => each === undefined).length
+): readonly { readonly report: Evidence; readonly before: number | undefined }[] {
+  const onTime = reports.filter((_report, index) => signedLater.every(each => each.index !== index))
+  return onTime.map(report => {
+    const signing = signingOf(report)
+    return { report, before: signing && order.next(signing) }
+  })
+}
+
+function findSignedBefore(
+  reports: readonly Evidence[],
+  signedLater: readonly LateReport[],
+  order: SigningOrder,
+): number | undefined {
+  const all = signedBeforeEach(reports, signedLater, order)
+  const known = all.flatMap(({ before }) => (before === undefined ? [] : [before]))
+  return known.length === all.length && known.length > 0 ? Math.max(...known) : undefined
+}
+
+/** Refuses a proof with a report that is not shown to have been signed soon after its time. */
+function checkWithin(
+  reports: readonly Evidence[],
+  signedLater: readonly LateReport[],
+  order: SigningOrder,
+  signedWithin: number,
+): void {
+  for (const { report, before } of signedBeforeEach(reports, signedLater, order)) {
+    const { feedID, observationsTimestamp } = report
+    const limit = inMilliseconds(feedID, observationsTimestamp) + signedWithin
+    if (before === undefined || before > limit)
+      refuse(
+        'signed-later',
+        `reports[${reports.indexOf(report)}] must be shown to be signed within ${signedWithin} ms: ${before === undefined ? 'the proof has no later report of its network' : `it was signed before a report of ${dateOf(before)}`}`,
+      )
+  }
+}
+
+/** Says in sentences what is known of the times at which the reports were signed. */
+function describeSigning(
+  { reports, neighbours }: Proof,
+  signedLater: readonly LateReport[],
+  signedBefore: number | undefined,
+): Pick<CheckedProof, 'proved' | 'assumed' | 'unproved'> {
   const late = signedLater.map(({ index, after, before }) => {
     const until = before === undefined ? '' : ` and before a report of ${dateOf(before)}`
     return `reports[${index}] was signed after a report of ${dateOf(after)}${until}.`
   })
-  const others = next.filter((_each, index) => signedLater.every(each => each.index !== index))
-  const last = Math.max(...others.map(each => each ?? 0))
+  if (late.length === reports.length) return { proved: late, assumed: [], unproved: [] }
   const which = late.length === 0 ? 'The reports were' : 'All others were'
-  if (open === 0 && others.length === 0) return { proved: late, unproved: [] }
-  if (open === 0)
+  if (signedBefore !== undefined)
     return {
-      proved: [...late, `${which} signed before a report of ${dateOf(last)}.`],
+      proved: [...late, `${which} signed before a report of ${dateOf(signedBefore)}.`],
+      assumed: [`The report of ${dateOf(signedBefore)} was itself signed at its time.`],
       unproved: [],
     }
   const why =
     neighbours === undefined
       ? ', as version 1 of the format has no neighbours'
-      : signings.includes(undefined)
-        ? ', as the network does not number its reports'
-        : ', as the proof has no later report of their network'
+      : ', as the proof has no later report of their network, or the network does not number its reports'
   return {
     proved: late,
-    unproved: [`That ${open} of the ${reports.length} reports were signed at their time${why}.`],
+    assumed: [],
+    unproved: [`That the reports were signed at their time${why}.`],
   }
 }
 
@@ -394,10 +472,10 @@ function describeProof(
   proof: Proof,
   others: number,
   signedLater: readonly LateReport[],
-  order: SigningOrder,
+  signedBefore: number | undefined,
 ): Pick<CheckedProof, 'proved' | 'assumed' | 'unproved'> {
   const { claim, missing, reports } = proof
-  const signing = describeSigning(proof, signedLater, order)
+  const signing = describeSigning(proof, signedLater, signedBefore)
   const { field } = claim
   const what =
     claim.kind === 'price'
@@ -414,6 +492,7 @@ function describeProof(
     assumed: [
       'The signers that you gave are those of the network, at the times of the reports.',
       'No more than f of the signers sign what they have not observed.',
+      ...signing.assumed,
       ...(holes ? [`No report was signed and stored for ${describe(missing)}.`] : []),
     ],
     unproved: [

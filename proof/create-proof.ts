@@ -25,8 +25,8 @@ import {
 } from './format.js'
 import { checkEnds, findField, priceOf } from './twap.js'
 import {
+  ContradictionError,
   inOrder,
-  OverlapError,
   rangeOf,
   type Tiling,
   type TimeRange,
@@ -187,7 +187,7 @@ export function tileOrRefuse<Each extends Evidence>(
   try {
     return tile(reports, range)
   } catch (error) {
-    if (!(error instanceof OverlapError)) throw error
+    if (!(error instanceof ContradictionError)) throw error
     throw new ProofError('order', `${before}${error.message}`, error)
   }
 }
@@ -222,14 +222,20 @@ async function collect(
     reports.push(after)
   }
   const neighbours = await neighboursOf(client, reports, request)
-  if (allowSignedLater !== true)
-    findSignedLater(inOrder([...reports, ...neighbours]), (report, facts) => {
-      if (reports.includes(report)) refuseSignedLater('the service has', report, facts)
-    })
+  if (allowSignedLater === true) return { reports, neighbours, tiling }
+  for (const report of reports)
+    if (report.signedLater !== undefined)
+      refuseSignedLater('the service has', report, report.signedLater)
+  findSignedLater(inOrder([...reports, ...neighbours]), (report, facts) => {
+    if (reports.includes(report)) refuseSignedLater('the service has', report, facts)
+  })
   return { reports, neighbours, tiling }
 }
 
-/** The reports before the first and after the last, if the service has them. */
+/**
+ * The report before the first, and the first report after the last that was signed at its time, if
+ * the service has them.
+ */
 async function neighboursOf(
   client: ProofClient,
   reports: readonly Report[],
@@ -238,10 +244,12 @@ async function neighboursOf(
   const first = reports[0] as Report
   const last = reports.at(-1) as Report
   const start = Math.max(0, first.validFromTimestamp - 1)
-  const [[before], [after]] = await Promise.all([
+  const [[before], later] = await Promise.all([
     client.getReportsPage(first.feedID, start, 1, request),
-    client.getReportsPage(first.feedID, last.observationsTimestamp + 1, 1, request),
+    client.getReportsPage(first.feedID, last.observationsTimestamp + 1, LATER, request),
   ])
+  // A report that was itself signed later shows nothing of those before it.
+  const after = later.find(({ signedLater }) => signedLater === undefined) ?? later[0]
   const isBefore =
     before !== undefined && before.observationsTimestamp < first.observationsTimestamp
   return [...(isBefore ? [before] : []), ...(after === undefined ? [] : [after])]
@@ -260,6 +268,8 @@ export function refuseSignedLater(
   )
 }
 
+/** Among how many later reports one is looked for that was signed at its time. */
+const LATER = 100
 /** How far back the report before a missing range is looked for, in units of the feed. */
 const LOOK_BACK = [60, 3600, 86_400, 2_592_000, 2_592_000_000]
 

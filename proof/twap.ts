@@ -21,7 +21,8 @@ import { inOrder, rangeOf, type TimeRange, tile, type WindowEnds, weigh } from '
 export type AveragedReport = Pick<
   Report,
   'feedID' | 'fullReport' | 'validFromTimestamp' | 'observationsTimestamp' | 'decoded'
->
+> &
+  Partial<Pick<Report, 'signedLater'>>
 
 /** Options of `twap`. Times are in the unit of the feed. */
 export interface TwapOptions {
@@ -49,7 +50,10 @@ export interface Twap {
   readonly duration: number
   /** The number of reports that count. */
   readonly reports: number
-  /** How many of them their network signed later than their time, as the reports show. */
+  /**
+   * How many of them their network signed later than their time, as these reports show, or as
+   * others have shown the client.
+   */
   readonly signedLater: number
 }
 
@@ -132,8 +136,11 @@ export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): T
   const { sum, duration, count } = weigh(tiling, ends, report => priceOf(report, field))
   const value = sum / BigInt(duration)
   const later = new Set<AveragedReport>()
+  for (const report of sorted) if (report.signedLater !== undefined) later.add(report)
   findSignedLater(sorted, report => later.add(report))
-  const signedLater = tiling.parts.filter(({ report }) => later.has(report)).length
+  const signedLater = new Set(
+    tiling.parts.flatMap(({ report }) => (later.has(report) ? [report] : [])),
+  ).size
   return { feedID, field, value, sum, duration, reports: count, signedLater }
 }
 

@@ -59,15 +59,15 @@ export function rangeOf(from: number, to: number, { open }: WindowEnds): TimeRan
 }
 
 /**
- * Two reports contradict each other: they hold the same time, and differ. `index` is the position
- * of the second.
+ * Two reports contradict each other: they were observed at the same time, and differ. `index` is
+ * the position of the second.
  */
-export class OverlapError extends ValidationError {
+export class ContradictionError extends ValidationError {
   readonly index: number
 
   constructor(index: number, one: Windowed, other: Windowed) {
     super(
-      `reports[${index}] must begin after the report before it ends: ${describe(other)} follows ${describe(one)}`,
+      `reports[${index}] must be observed after the report before it: ${describe(other)} follows ${describe(one)}`,
     )
     this.index = index
   }
@@ -78,27 +78,32 @@ function describe({ validFromTimestamp, observationsTimestamp }: Windowed): stri
 }
 
 /**
- * Divides an interval among the reports of one feed, which must be in ascending order. Each report
- * must begin after the report before it has ended. Throws OverlapError.
+ * Divides an interval among the reports of one feed, which must be in ascending order. A time that
+ * several windows hold belongs to the report that was observed first. Throws ContradictionError.
  */
 export function tile<Each extends Windowed>(
   reports: readonly Each[],
   { from, to }: TimeRange,
 ): Tiling<Each> {
   const parts: Part<Each>[] = []
-  const missing: TimeRange[] = []
-  let next = from
+  let missing: readonly TimeRange[] = from <= to ? [{ from, to }] : []
   reports.forEach((report, index) => {
     const { validFromTimestamp: start, observationsTimestamp: end } = report
     const before = reports[index - 1]
-    if (before !== undefined && start <= before.observationsTimestamp)
-      throw new OverlapError(index, before, report)
-    if (end < from || start > to) return
-    if (start > next) missing.push({ from: next, to: start - 1 })
-    parts.push({ report, from: Math.max(start, from), to: Math.min(end, to) })
-    next = end + 1
+    if (before !== undefined && end <= before.observationsTimestamp)
+      throw new ContradictionError(index, before, report)
+    missing = missing.flatMap(hole => {
+      const part = { report, from: Math.max(start, hole.from), to: Math.min(end, hole.to) }
+      if (part.from > part.to) return [hole]
+      parts.push(part)
+      const rest = [
+        { from: hole.from, to: part.from - 1 },
+        { from: part.to + 1, to: hole.to },
+      ]
+      return rest.filter(each => each.from <= each.to)
+    })
   })
-  if (next <= to) missing.push({ from: next, to })
+  parts.sort((one, other) => one.from - other.from)
   return { parts, missing }
 }
 
@@ -132,13 +137,13 @@ export function weigh<Each extends Windowed>(
 ): Weighed {
   let sum = 0n
   let duration = 0
-  let count = 0
-  for (const part of parts) {
-    const start = straddling === 'whole' ? part.report.validFromTimestamp : part.from
-    const width = part.to - start + 1
-    sum += priceOf(part.report) * BigInt(width)
+  const counted = new Set<Each>()
+  for (const [index, { report, from, to }] of parts.entries()) {
+    const isWhole = index === 0 && straddling === 'whole'
+    const width = to - (isWhole ? report.validFromTimestamp : from) + 1
+    sum += priceOf(report) * BigInt(width)
     duration += width
-    count++
+    counted.add(report)
   }
-  return { sum, duration, count }
+  return { sum, duration, count: counted.size }
 }

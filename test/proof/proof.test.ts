@@ -313,22 +313,20 @@ describe('proofs', () => {
       })
     const at = 1_700_000_000
     const history = historyOf(feedID)
-    for (const other of [signed(at, at, 2n), signed(at - 1, at + 1, 1n)]) {
-      const reports = [signed(at, at, 1n), other]
-      const windows = reports.map(report => ({
-        from: at,
-        to: report.observationsTimestamp,
-        price: 0n,
-        report,
-        storedAt: 0,
-      }))
-      const client = clientOf({ ...history, windows }, msOf(history, at) + 60_000)
-      await expect(createProof(client, { feedID, at })).rejects.toMatchObject({
-        reason: 'order',
-        message: expect.stringContaining('the service has reports that contradict each other'),
-      })
-      await client.close()
-    }
+    const other = signed(at, at, 2n)
+    const windows = [signed(at, at, 1n), other].map(report => ({
+      from: at,
+      to: report.observationsTimestamp,
+      price: 0n,
+      report,
+      storedAt: 0,
+    }))
+    const client = clientOf({ ...history, windows }, msOf(history, at) + 60_000)
+    await expect(createProof(client, { feedID, at })).rejects.toMatchObject({
+      reason: 'order',
+      message: expect.stringContaining('the service has reports that contradict each other'),
+    })
+    await client.close()
   })
 
   test('are made for no future, no empty window, and no unknown field', async () => {

@@ -171,7 +171,9 @@ describe('averages', () => {
       decoded: one.decoded,
       fullReport: reports[1]?.fullReport,
     }
-    expect(() => twap([one, other as never], window)).toThrow(/^reports\[1\] must begin after/)
+    expect(() => twap([one, other as never], window)).toThrow(
+      /^reports\[1\] must be observed after/,
+    )
     await engine.close()
   })
 })

@@ -36,10 +36,22 @@ async function serviceWithHole(): Promise<DataEngine> {
   return engine
 }
 
+async function serviceWithoutHistory(): Promise<DataEngine> {
+  const engine = await startDataEngine({ feeds: [{ feedID: eth, intervalMs: 0 }], history: 0 })
+  closers.push(() => engine.close())
+  return engine
+}
+
+const PRICE = 3_214_581_200_000_000_000_000n
+
 function publish(engine: DataEngine, feedID: string, at: number): string {
-  const times = { validFromTimestamp: T + at, observationsTimestamp: T + at }
-  return engine.publish(feedID, { ...times, price: 3_214_581_200_000_000_000_000n + BigInt(at) })
-    .fullReport
+  return publishWindow(engine, feedID, at, at)
+}
+
+/** Publishes a report whose price says its time. */
+function publishWindow(engine: DataEngine, feedID: string, from: number, to: number): string {
+  const times = { validFromTimestamp: T + from, observationsTimestamp: T + to }
+  return engine.publish(feedID, { ...times, price: PRICE + BigInt(to) }).fullReport
 }
 
 function clientOf(engine: DataEngine) {
@@ -86,7 +98,7 @@ describe('a report that the network signed later than its time', () => {
     const signers = engine.network
     expect(await reasonOf(checkProof(proof, { signers }))).toBe('signed-later')
     const found = await checkProof(proof, { signers, allowSignedLater: true })
-    // The neighbour is the report of T + 6, which was signed before.
+    // The neighbour is the report of T + 6, which was signed before it.
     const late = { index: 0, observationsTimestamp: T + 5, after: (T + 6) * 1000 }
     expect(found.signedLater).toEqual([{ ...late, before: undefined }])
     expect(found.proved.join(' ')).toContain('reports[0] was signed after a report of')
@@ -129,8 +141,80 @@ describe('a report that the network signed later than its time', () => {
     const { unproved, signedLater } = await checkProof(old, { signers: engine.network })
     expect(signedLater).toEqual([])
     expect(unproved.join(' ')).toContain(
-      'That 1 of the 1 reports were signed at their time, as version 1 of the format has no neighbours.',
+      'That the reports were signed at their time, as version 1 of the format has no neighbours.',
     )
+  })
+
+  test('is refused in a row of such reports, whose neighbours were signed later, too', async () => {
+    const engine = await serviceWithoutHistory()
+    const client = clientOf(engine)
+    for (const at of [8, 9, 20, 21, 22, 23]) publish(engine, eth, at)
+    for (let at = 10; at < 20; at++) publish(engine, eth, at)
+    for (const at of [10, 14, 19]) {
+      const options = { feedID: eth, at: T + at }
+      expect(await reasonOf(createProof(client, options))).toBe('signed-later')
+      const proof = await createProof(client, { ...options, allowSignedLater: true })
+      expect(await reasonOf(checkProof(proof, { signers: engine.network }))).toBe('signed-later')
+    }
+    const ends = { open: 'to', straddling: 'clip' } as const
+    const window = { from: T + 12, to: T + 17, ends }
+    expect(await reasonOf(createProof(client, { feedID: eth, ...window }))).toBe('signed-later')
+    const reports: AveragedReport[] = []
+    for await (const report of client.getReportsBetween(eth, T + 12, T + 17)) reports.push(report)
+    expect(twap(reports, window).signedLater).toBe(5)
+    // Nobody can choose neighbours that say more than they show.
+    const proof = await createProof(client, { feedID: eth, at: T + 14, allowSignedLater: true })
+    const next = await client.getReportAt(eth, T + 15)
+    const chosen = { ...proof, neighbours: [next.fullReport] }
+    const { signedBefore, assumed } = await checkProof(chosen, { signers: engine.network })
+    expect(signedBefore).toBe((T + 15) * 1000)
+    expect(assumed.join(' ')).toContain('was itself signed at its time')
+    const far = { ...proof, neighbours: [(await client.getReportAt(eth, T + 19)).fullReport] }
+    const within = { signers: engine.network, signedWithin: 2000 }
+    expect(await reasonOf(checkProof(chosen, within))).toBeUndefined()
+    expect(await reasonOf(checkProof(far, within))).toBe('signed-later')
+    const none = { ...proof, neighbours: [] }
+    expect(await reasonOf(checkProof(none, within))).toBe('signed-later')
+  })
+
+  test('has the times that it was observed first for, and refutes nothing that was signed in time', async () => {
+    const engine = await serviceWithoutHistory()
+    const client = clientOf(engine)
+    // The network leaves 2 out, and the next report stands for 1 to 3.
+    for (const [from, to] of [
+      [0, 0],
+      [1, 3],
+      [4, 4],
+    ] as const)
+      publishWindow(engine, eth, from, to)
+    const options = { feedID: eth, at: T + 2 }
+    const honest = await createProof(client, options)
+    const late = publishWindow(engine, eth, 2, 2)
+    const signers = engine.network
+    expect(honest.claim.value).toBe(String(PRICE + 3n))
+    const against = { signers, against: [late] }
+    expect(await checkProof(honest, against)).toMatchObject({ witnesses: 1, signedLater: [] })
+    const allowing = { ...against, allowSignedLater: true }
+    expect(await reasonOf(checkProof(honest, allowing))).toBe('refuted')
+    expect((await client.getReportAt(eth, T + 2)).signedLater).toBeDefined()
+    expect(await reasonOf(createProof(client, options))).toBe('signed-later')
+    const allowed = await createProof(client, { ...options, allowSignedLater: true })
+    expect(allowed.claim.value).toBe(String(PRICE + 2n))
+    const found = await checkProof(allowed, { signers, allowSignedLater: true })
+    expect(found.signedLater).toMatchObject([{ observationsTimestamp: T + 2 }])
+    // The average has the same rule as the price: 1 and 3 belong to the report that holds both.
+    const ends = { open: 'to', straddling: 'clip' } as const
+    const window = { from: T, to: T + 5, ends }
+    const sum = 5n * PRICE + 0n + 3n + 2n + 3n + 4n
+    const average = await createProof(client, { feedID: eth, ...window, allowSignedLater: true })
+    expect(average.claim).toMatchObject({ sum: String(sum) })
+    await checkProof(average, { signers, allowSignedLater: true })
+    const reports: AveragedReport[] = []
+    for await (const report of client.getReportsBetween(eth, T, T + 4)) reports.push(report)
+    expect(twap(reports, window)).toMatchObject({ sum, reports: 4, signedLater: 1 })
+    // A neighbour that stands for a time of the proof refutes it.
+    const refuted = { ...honest, neighbours: [late] }
+    expect(await reasonOf(checkProof(refuted, { signers, allowSignedLater: true }))).toBe('refuted')
   })
 
   test('is marked and counted by a stream that delivers it', async () => {
