@@ -28,6 +28,8 @@ export interface CursorsOptions {
   readonly earliest?: (feedID: string) => number | undefined
 }
 
+/** Milliseconds by which the first report of a feed may arrive later than its time. */
+const ARRIVAL = 30_000
 /**
  * After so many acknowledged reports in a row that are dated later than the present, the feed's
  * cursor moves to the present. The row must last at least `GRACE`.
@@ -85,7 +87,7 @@ export class Cursors {
    * store nothing new. So they begin again when it moves: a process that dies soon gets on.
    */
   readonly #unmoved = new Map<string, number>()
-  /** The feeds whose cursor is the present at which their stream began. */
+  /** The feeds whose cursor comes from the present at which their stream began. */
   readonly #begun = new Set<string>()
   readonly #ahead = new Map<string, AheadRow>()
   readonly #limits = new Map<string, number>()
@@ -111,12 +113,12 @@ export class Cursors {
   }
 
   /**
-   * Feeds begin: each that has no cursor gets the present. A process may be killed in the handler
-   * of a feed's first report, before anything else can be saved. Returns true if there are such
-   * feeds.
+   * Feeds begin: each that has no cursor gets a time shortly before the present. A process may be
+   * killed in the handler of a feed's first report, before anything else can be saved. Returns true
+   * if there are such feeds.
    */
   begin(feedIDs: readonly string[]): boolean {
-    const ms = this.#now()
+    const ms = this.#now() - ARRIVAL
     const fresh = feedIDs.filter(feedID => !this.#newest.has(feedID))
     for (const feedID of fresh) {
       this.#newest.set(feedID, inUnit(feedID, ms))

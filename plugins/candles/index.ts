@@ -94,7 +94,8 @@ export interface Candles extends Plugin<never> {
 
 /**
  * Makes candles of any reports: of a history, a recording or a database. Reports may come in any
- * order and more than once. A candle is issued as soon as it is complete, and otherwise at the end.
+ * order and more than once, but an iterable whose windows overlap should be in the order of time: a
+ * feed's last 128 candles can change. A list is sorted. A candle is issued as soon as it is complete, and otherwise at the end.
  *
  * @example
  * ```ts
@@ -115,13 +116,19 @@ export async function* candlesOf(
     },
   )
   let index = 0
-  for await (const report of reports) {
+  for await (const report of Array.isArray(reports) ? inTime(reports) : reports) {
     checkReport(index++, report)
     builder.add(report)
     yield* issued.splice(0)
   }
   builder.finish()
   yield* issued
+}
+
+/** A list in the order of time, so that reports whose windows overlap come together. */
+function inTime(reports: readonly PricedReport[]): readonly PricedReport[] {
+  for (const [index, report] of reports.entries()) checkReport(index, report)
+  return [...reports].sort((one, other) => one.observationsTimestamp - other.observationsTimestamp)
 }
 
 /** A report may come from a database, whose drivers have numbers of several kinds. */

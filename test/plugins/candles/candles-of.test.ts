@@ -127,7 +127,7 @@ function modelOf(given: readonly Given[], interval: CandleInterval): Map<number,
 }
 
 async function finalOf(
-  given: readonly Given[],
+  given: Iterable<Given>,
   intervals: readonly CandleInterval[],
 ): Promise<Map<string, Candle>> {
   const final = new Map<string, Candle>()
@@ -175,7 +175,8 @@ describe('candlesOf', () => {
       const intervals = known.filter(() => random.chance(0.5))
       if (intervals.length === 0) intervals.push('1m')
       const given = random.chance(0.3) ? reports : shuffle(reports, random)
-      const found = await finalOf(given, intervals)
+      // A list would be sorted.
+      const found = await finalOf(given.values(), intervals)
       expect([...found].sort(byKey)).toEqual(expectedOf(reports, intervals))
     }
   })
@@ -189,12 +190,28 @@ describe('candlesOf', () => {
       const intervals = (Object.keys(lengths) as CandleInterval[]).filter(() => random.chance(0.7))
       if (intervals.length === 0) intervals.push('1m')
       const given = random.chance(0.2) ? reports : shuffle(reports, random)
-      const found = await finalOf(given, intervals)
+      const found = await finalOf(given.values(), intervals)
       expect({ seed, found: [...found].sort(byKey) }).toEqual({
         seed,
         found: expectedOf(reports, intervals),
       })
     }
+  })
+
+  test('sorts a list, so that any number of candles is right where windows overlap', async () => {
+    // Two networks, each with a report every two seconds, one after the other.
+    const chain = (shift: number) =>
+      Array.from({ length: 1500 }, (_, at) => {
+        const from = FIRST + 2 * at + shift
+        return reportOf(inSeconds, from, from + 1, BigInt(1000 + (at % 7) + 10 * shift))
+      })
+    const reports = [...chain(0), ...chain(1)]
+    const last = await finalOf(reports, ['5s'])
+    const sorted = [...reports].sort(
+      (one, other) => one.observationsTimestamp - other.observationsTimestamp,
+    )
+    expect([...last].sort(byKey)).toEqual(expectedOf(sorted, ['5s']))
+    expect(last.size).toBeGreaterThan(600)
   })
 
   test('all orders of eight reports whose windows overlap give the same candles', async () => {
@@ -216,7 +233,7 @@ describe('candlesOf', () => {
     let orders = 0
     for (const order of ordersOf(reports)) {
       if (orders++ % inForm(400, 1) !== 0) continue
-      expect([...(await finalOf(order, intervals))].sort(byKey)).toEqual(expected)
+      expect([...(await finalOf(order.values(), intervals))].sort(byKey)).toEqual(expected)
       expect([...liveOf(order, intervals, orders)].sort(byKey)).toEqual(expected)
     }
     expect(orders).toBe(40_320)
