@@ -92,7 +92,7 @@ export type ProofClient = Pick<Client, 'getReportsBetween' | 'getReportsPage'>
  *
  * A range that the service never stored stands in the proof as `missing`. The function rejects with
  * NoReportError if a report may still come, and with ProofError, whose `reason` is `order`, if the
- * service has reports that contradict each other.
+ * service has two reports of one time that differ.
  */
 export async function createProof(
   client: ProofClient,

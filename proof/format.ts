@@ -80,12 +80,12 @@ export interface Proof {
  * | `too-large` | the proof has more reports or text than the format allows |
  * | `wrong-feed` | a report is of another feed |
  * | `signature` | a report is not signed by enough of the signers, or has other bytes than were signed |
- * | `order` | a report does not begin after the report before it has ended |
+ * | `order` | a report was not observed after the report before it |
  * | `tiling` | the windows of the reports leave another range open than `missing` says |
  * | `ends` | a report does not touch the moment or window, or the neighbour of a missing range is not there |
  * | `value` | the claimed number is not the number that the reports give |
  * | `signed-later` | the network signed a report later than its time, as another report shows |
- * | `refuted` | a further report, validly signed, holds a missing range, or differs from a report of the proof |
+ * | `refuted` | a further report, validly signed, holds a missing range, or a time of the claim belongs to it |
  */
 export type ProofFailure =
   | 'malformed'

@@ -113,8 +113,9 @@ const schema = {
  *
  * The prices are those of `decoded`: the signed bytes are neither verified nor decoded here.
  *
- * Throws IncompleteError if a range of the window is in no report, and ValidationError if the
- * reports are of several feeds or contradict each other.
+ * A time that several windows hold counts for the report that was observed first. Throws
+ * IncompleteError if a range of the window is in no report, and ValidationError if the reports are
+ * of several feeds, or two of one time differ.
  */
 export function twap(reports: Iterable<AveragedReport>, options: TwapOptions): Twap {
   const { from, to, ends, field: wanted } = readOptions('twap', options, schema)
