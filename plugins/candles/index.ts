@@ -94,8 +94,9 @@ export interface Candles extends Plugin<never> {
 
 /**
  * Makes candles of any reports: of a history, a recording or a database. Reports may come in any
- * order and more than once, but an iterable whose windows overlap should be in the order of time: a
- * feed's last 128 candles can change. A list is sorted. A candle is issued as soon as it is complete, and otherwise at the end.
+ * order and more than once. An iterable whose windows overlap should be in the order of time, since
+ * only a feed's last 128 candles can change; a list is sorted. A candle is issued as soon as it is
+ * complete, and otherwise at the end.
  *
  * @example
  * ```ts
