@@ -24,12 +24,17 @@ const url = `http://127.0.0.1:${proxy.address().port}`
 for (const load of [name => import(name), async name => require(name)]) {
   const { createClient } = await load('sluice')
   const client = createClient({ endpoint, wsEndpoint, apiKey, userSecret, proxy: url })
-  if (isMissing)
-    await assert.rejects(client.listFeeds(), { code: 'VALIDATION', message: /npm install undici/ })
-  else assert.ok((await client.listFeeds()).length > 0)
-  const before = tunnels
-  await client.createStream(engine.feeds[0]).read()
-  assert.ok(tunnels > before, 'the stream does not go through the proxy')
+  const stream = client.createStream(engine.feeds[0])
+  if (isMissing) {
+    const told = { code: 'VALIDATION', message: /npm install undici/ }
+    await assert.rejects(client.listFeeds(), told)
+    await assert.rejects(stream.connect(), told)
+  } else {
+    assert.ok((await client.listFeeds()).length > 0)
+    const before = tunnels
+    await stream.read()
+    assert.ok(tunnels > before, 'the stream does not go through the proxy')
+  }
   await client.close()
 }
 await engine.close()
