@@ -86,22 +86,25 @@ export function tile<Each extends Windowed>(
   { from, to }: TimeRange,
 ): Tiling<Each> {
   const parts: Part<Each>[] = []
-  let missing: readonly TimeRange[] = from <= to ? [{ from, to }] : []
+  const missing: TimeRange[] = from <= to ? [{ from, to }] : []
   reports.forEach((report, index) => {
     const { validFromTimestamp: start, observationsTimestamp: end } = report
     const before = reports[index - 1]
     if (before !== undefined && end <= before.observationsTimestamp)
       throw new ContradictionError(index, before, report)
-    missing = missing.flatMap(hole => {
+    // Reports ascend, so the holes that a window touches are among the last.
+    for (let at = missing.length - 1; at >= 0; at--) {
+      const hole = missing[at] as TimeRange
+      if (hole.to < start) break
       const part = { report, from: Math.max(start, hole.from), to: Math.min(end, hole.to) }
-      if (part.from > part.to) return [hole]
+      if (part.from > part.to) continue
       parts.push(part)
       const rest = [
         { from: hole.from, to: part.from - 1 },
         { from: part.to + 1, to: hole.to },
       ]
-      return rest.filter(each => each.from <= each.to)
-    })
+      missing.splice(at, 1, ...rest.filter(each => each.from <= each.to))
+    }
   })
   parts.sort((one, other) => one.from - other.from)
   return { parts, missing }
