@@ -34,15 +34,7 @@ import {
   ProofError,
   type ProofFailure,
 } from './format.js'
-import {
-  ContradictionError,
-  inOrder,
-  rangeOf,
-  type Tiling,
-  type TimeRange,
-  tile,
-  type WindowEnds,
-} from './windows.js'
+import { rangeOf, type Tiling, type TimeRange, tile, type WindowEnds } from './windows.js'
 
 /** Options of `checkProof`. */
 export interface CheckProofOptions extends Pick<VerificationRules, 'signers' | 'curveLibrary'> {
@@ -373,14 +365,12 @@ function compare(
   refuse('refuted', `${place} holds ${from}–${to} with other contents than reports[${index}]`)
 }
 
-/** Whether a time of the range belongs to a further report. */
+/** Whether a time of the range belongs to a further report: no report observed before holds it. */
 function hasPart(reports: readonly Evidence[], witness: Evidence, range: TimeRange): boolean {
-  try {
-    return tile(inOrder([...reports, witness]), range).parts.some(each => each.report === witness)
-  } catch (error) {
-    if (error instanceof ContradictionError) return true
-    throw error
-  }
+  const { validFromTimestamp, observationsTimestamp: to } = witness
+  const earlier = reports.filter(each => each.observationsTimestamp < to)
+  const own = { from: Math.max(range.from, validFromTimestamp), to: Math.min(range.to, to) }
+  return tile(earlier, own).missing.length > 0
 }
 
 function describe(ranges: readonly TimeRange[]): string {
