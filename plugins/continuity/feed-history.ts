@@ -53,7 +53,7 @@ export interface Range extends Interval {
   delays: boolean
 }
 
-/** What pages of the service have shown, and the interval that they cover. */
+/** The reports of pages that follow each other, and the interval that these pages cover. */
 export interface Shown extends Interval {
   /** The times of their reports. */
   readonly times: ReadonlySet<number>
