@@ -14,8 +14,8 @@ import type { Report } from '../../report/report.js'
 import { until } from '../support/waiting.js'
 
 const [eth, btc] = [`0x0003${'e1'.repeat(30)}`, `0x0003${'b7'.repeat(30)}`] as const
-/** A minute ago, in seconds. */
-const T = Math.floor(Date.now() / 1000) - 60
+/** The begin of the minute before this one, in seconds: all reports lie in one candle. */
+const T = 60 * (Math.floor(Date.now() / 60_000) - 1)
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
