@@ -89,7 +89,7 @@ export function serveThread<Settings>(
   )
 
   async function answer(
-    { id, startedAt, ...question }: Exclude<ToThread, { type: 'cancel' }>,
+    { id, startedAt, ...question }: Exclude<ToThread, { type: 'cancel' | 'live' }>,
     signal: AbortSignal,
   ): Promise<void> {
     try {
@@ -127,6 +127,7 @@ export function serveThread<Settings>(
 
   port.on('close', () => void leave())
   port.on('message', (message: ToThread) => {
+    if (message.type === 'live') return post({ type: 'alive' })
     const { id } = message
     if (message.type === 'cancel') return running.get(id)?.controller.abort()
     const controller = new AbortController()
@@ -160,10 +161,7 @@ export async function askService(
   }
 }
 
-/**
- * Reads secrets. Holders that do not answer must not make the calling thread take this thread for
- * dead, so the time limit is kept here.
- */
+/** Reads secrets within their time limit. */
 async function readSecrets(
   service: Service,
   { names, timeout }: Extract<Question, { type: 'secrets' }>,

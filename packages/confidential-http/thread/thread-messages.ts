@@ -57,6 +57,8 @@ export type ToThread =
       readonly startedAt: number
     })
   | { readonly type: 'cancel'; readonly id: number }
+  /** Asks for a sign of life, which is the message `alive`. */
+  | { readonly type: 'live' }
 
 /** A message from the enclave's thread. */
 export type FromThread =
@@ -64,6 +66,7 @@ export type FromThread =
   | { readonly type: 'opened'; readonly failure?: Failure }
   /** The enclave has connected to the API. From then on, the API may have received the request. */
   | { readonly type: 'connected'; readonly id: number }
+  | { readonly type: 'alive' }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }
   | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
   | {

@@ -46,9 +46,13 @@ type Outcome = { readonly response: unknown } | { readonly error: Error }
 /** A question. It has an outcome once the thread has answered. */
 interface Asked {
   outcome?: Outcome
-  readonly sentAt: number
+  readonly timeout: number
+  /** When the time of the question is up, in milliseconds of `performance.now`. */
+  deadline: number
   /** Ends the question when its time is up, also if nobody waits for its answer. */
-  readonly timer: ReturnType<typeof setTimeout>
+  timer: ReturnType<typeof setTimeout>
+  /** How many messages the thread had sent when it was asked for a sign of life. */
+  heard?: number
   onConnected?: (() => void) | undefined
   /** Removes the listener from the caller's signal. */
   forget?: () => void
@@ -63,6 +67,12 @@ const levels: readonly (keyof Log)[] = ['debug', 'info', 'warn', 'error', 'conne
  * With a lower limit, a slow machine might never get a thread ready.
  */
 const MAX_START = 120_000
+
+/**
+ * How many milliseconds a thread has for a sign of life after the time of a question is up. A
+ * thread that has too little of the processor, or whose process was stopped for a time, is alive.
+ */
+const SIGN_OF_LIFE = 1000
 
 /**
  * A thread that answers questions. The thread itself does not keep the process alive. Only an
@@ -152,8 +162,8 @@ export class Thread {
 
   /**
    * Sends a question. It fails if it has no answer after `timeout` milliseconds, also if nobody
-   * waits for its answer. A thread that was ready for all of this time then counts as dead and is
-   * ended. A thread that was still starting is kept.
+   * waits for its answer. The thread is then asked for a sign of life. If it sends nothing within
+   * `SIGN_OF_LIFE` milliseconds, it is ended. A thread that is still starting is kept.
    */
   send<Value>(
     question: Question,
@@ -161,14 +171,9 @@ export class Thread {
     { signal, awaitsOutcome = false, onConnected }: SendOptions = {},
   ): Sent<Value> {
     const id = ++this.#lastID
-    const sentAt = performance.now()
-    const deadline = sentAt + timeout
-    const timeLeft = (): number => Math.min(MAX_TIMER, deadline - performance.now())
-    const giveUp = (): void => this.#giveUp(id, timeout)
-    const asked: Asked = {
-      ...{ onConnected, sentAt },
-      timer: setTimeout(giveUp, timeLeft()).unref(),
-    }
+    const deadline = performance.now() + timeout
+    const timer = setTimeout(() => this.#giveUp(id), Math.min(MAX_TIMER, timeout)).unref()
+    const asked: Asked = { onConnected, timeout, deadline, timer }
     this.#open.set(id, asked)
     this.#post({ ...question, id, startedAt: Date.now() })
     if (signal !== undefined)
@@ -185,9 +190,9 @@ export class Thread {
           const seen = Atomics.load(this.#received, 0)
           this.#receiveAll()
           if (asked.outcome !== undefined) return unwrap(asked.outcome)
-          const left = timeLeft()
+          const left = Math.min(MAX_TIMER, asked.deadline - performance.now())
           if (left > 0) Atomics.wait(this.#received, 0, seen, left)
-          else giveUp()
+          else this.#giveUp(id)
         }
       },
       resultAsync: () => (awaited ??= this.#wait(asked)),
@@ -233,6 +238,10 @@ export class Thread {
       case 'failure':
         this.#complete(message.id, { error: fromFailure(message.failure) })
         break
+      case 'alive':
+        for (const [id, { heard = Number.NaN }] of this.#open)
+          if (heard < Atomics.load(this.#received, 0)) this.#giveUp(id)
+        break
       case 'opened':
         this.#readyAt = performance.now()
         clearTimeout(this.#starting)
@@ -273,19 +282,29 @@ export class Thread {
     this.#complete(id, { error })
   }
 
-  /** Fails a question whose time is up. */
-  #giveUp(id: number, timeout: number): void {
+  /**
+   * Fails a question whose time is up, once it is known whether the thread is alive. An answer that
+   * arrives before that is still taken.
+   */
+  #giveUp(id: number): void {
     this.#receiveAll()
     this.#checkStart()
     const asked = this.#open.get(id)
     if (asked === undefined) return
-    const ms = Math.round(timeout)
+    const ms = Math.round(asked.timeout)
+    const heard = Atomics.load(this.#received, 0)
     if (this.#readyAt === undefined) {
       const rule = `was still starting after ${ms} ms: ask again, or allow the request more time`
       this.#cancel(id, new EnclaveError(`the enclave's thread ${rule}`, { mayHaveBeenSent: false }))
-    } else if (this.#readyAt > asked.sentAt) {
-      const rule = `had just started and did not answer within ${ms} ms: allow the request more time`
-      this.#cancel(id, new EnclaveError(`the enclave's thread ${rule}`))
+    } else if (asked.heard === undefined) {
+      asked.heard = heard
+      asked.deadline = performance.now() + SIGN_OF_LIFE
+      clearTimeout(asked.timer)
+      asked.timer = setTimeout(() => this.#giveUp(id), SIGN_OF_LIFE).unref()
+      this.#post({ type: 'live' })
+    } else if (asked.heard !== heard) {
+      const rule = `did not answer within ${ms} ms: allow the request more time`
+      this.#cancel(id, new EnclaveError(`the enclave ${rule}`))
     } else {
       const rule = `did not answer within ${ms} ms and was ended; the next request starts another`
       this.#fail(new EnclaveError(`the enclave's thread ${rule}`))

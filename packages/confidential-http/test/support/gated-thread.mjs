@@ -1,6 +1,6 @@
 // A thread that starts once the test opens its gate, a number in shared memory. A second number says how it ended.
 // It speaks as serve-thread.ts does. It answers every
-// request but those for /never, and ends at one for /exit. A third number counts its answers, and a fourth
+// request but those for /never, hears nothing after one for /block, and ends at one for /exit. A third number counts its answers, and a fourth
 // the threads that have started.
 import { threadId, workerData } from 'node:worker_threads'
 
@@ -21,7 +21,9 @@ process.on('exit', code => {
 })
 port.on('close', () => process.exit())
 port.on('message', ({ type, id, request }) => {
+  if (type === 'live') return post({ type: 'alive' })
   if (type === 'cancel' || request.request.url === '/never') return
+  if (request.request.url === '/block') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000)
   if (request.request.url === '/exit') process.exit(3)
   post({ type: 'response', id, response: { statusCode: 200, threadId } })
   Atomics.add(gate, 2, 1)
