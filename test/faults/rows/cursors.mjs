@@ -1,4 +1,5 @@
 // Cursors that two streams want, and stores of cursors that do not answer.
+import { mkdirSync, rmdirSync } from 'node:fs'
 import { eachTick, feedsOf } from '../harness/feed.mjs'
 
 const publishFor = (seconds, feeds) =>
@@ -93,6 +94,32 @@ const hangOnLoad = (ms, seconds) =>
     world.measured.reported = reportedAfter(world)
   }
 
+/** The lock of the file can't be taken for some seconds; later the process is killed, and another goes on. */
+async function withoutLock(world) {
+  const cursors = `${world.folder()}/cursors.json`
+  const feeds = feedsOf(world, 0)
+  const before = await world.create({ cursors })
+  await world.connect()
+  await publishFor(3, feeds)
+  await before.ask('close')
+  await before.kill()
+  mkdirSync(`${cursors}.lock`)
+  world.begin()
+  await publishFor(3, feeds)
+  const next = await world.create({ cursors })
+  await world.connect()
+  await publishFor(3, feeds)
+  rmdirSync(`${cursors}.lock`)
+  await publishFor(5, feeds)
+  await next.kill()
+  await publishFor(2, feeds)
+  await world.create({ cursors })
+  await world.connect()
+  world.end()
+  await publishFor(3, feeds)
+  world.measured.isNamed = storeErrors(next).some(({ value }) => value.message.includes('lock'))
+}
+
 const common = { feeds: 3, connect: false, engine: { intervalMs: 0 } }
 
 export default [
@@ -142,5 +169,15 @@ export default [
     bound: { reported: [9000, 12_000], errors: 4, connect: 72_000, recover: 2000 },
     seconds: 82,
     run: hangOnLoad(undefined, 72),
+  },
+  {
+    ...common,
+    row: '44h',
+    fault:
+      'for 6 s, the lock of the file with the cursors can’t be taken; 5 s later the process is killed, and restarted after 2 s',
+    official: false,
+    bound: { errors: 12, isNamed: true },
+    seconds: 26,
+    run: withoutLock,
   },
 ]
