@@ -36,7 +36,11 @@ function answerOf<Value>(ask: () => Value): Value {
     try {
       return ask()
     } catch (error) {
-      if (!/(was ended|was still starting|enclave did not answer within)/.test((error as Error).message))
+      if (
+        !/(was ended|was still starting|enclave did not answer within)/.test(
+          (error as Error).message,
+        )
+      )
         throw error
     }
 }

@@ -23,7 +23,8 @@ port.on('close', () => process.exit())
 port.on('message', ({ type, id, request }) => {
   if (type === 'live') return post({ type: 'alive' })
   if (type === 'cancel' || request.request.url === '/never') return
-  if (request.request.url === '/block') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000)
+  if (request.request.url === '/block')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000)
   if (request.request.url === '/exit') process.exit(3)
   post({ type: 'response', id, response: { statusCode: 200, threadId } })
   Atomics.add(gate, 2, 1)
