@@ -237,7 +237,7 @@ interface RuntimeThread {
   readonly renewAfter?: Required<RenewAfter>
 }
 
-/** Milliseconds beyond the timeout of a request after which its thread is asked for a sign of life. */
+/** Milliseconds beyond the timeout of a request after which its thread must show that it lives. */
 const GRACE = 700
 
 /** For a thread that never has a secret, so that it need not be replaced. */
