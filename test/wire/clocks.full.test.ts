@@ -1,6 +1,6 @@
 // Clocks that are wrong, against a service that is written from the protocol alone: the machine's, from the start and by a step, and
 // those of the service's dates, with dates and without. While reports are lost on the wire, each is delivered or announced, and
-// cursors keep up.
+// cursors catch up.
 import { afterAll, expect, test } from '@jest/globals'
 import {
   continuity,
@@ -104,23 +104,27 @@ async function live({ name, machine, isStep, date, order = 'arrival' }: Clocks):
     }
     await pause(100)
   }
+  const seconds = (): readonly number[] =>
+    [
+      [slow, 1],
+      [fast, 1000],
+    ].map(([feed, second]) => {
+      const newest = Math.max(...(seen.byFeed.get(feed as string) ?? [0]))
+      return (newest - (cursors.saved[feed as string] ?? 0)) / (second as number)
+    })
+  // A range is asked for until ten seconds after the first answer that shows a later report, and a cursor stays below it. A wrong
+  // clock delays that answer.
   await pause(4000)
+  for (let waited = 0; waited < 20 && Math.max(...seconds()) > 5; waited++) await pause(1000)
   const missing = published.filter(
     ({ feedID: id, observed: time }) =>
       !seen.times.has(`${id} ${time}`) && !seen.isAnnounced(id, time),
   )
-  const behind = [
-    [slow, 1],
-    [fast, 1000],
-  ].map(([feed, second]) => {
-    const newest = Math.max(...(seen.byFeed.get(feed as string) ?? [0]))
-    return (newest - (cursors.saved[feed as string] ?? 0)) / (second as number)
-  })
   return {
     name,
     lost: missing.length,
     doubled: seen.doubled(),
-    behind: Math.max(...behind),
+    behind: Math.max(...seconds()),
     said: seen.statuses.some(({ type }) => type === 'clock'),
   }
 }
@@ -172,7 +176,7 @@ const worlds: Clocks[] = [
 test('no clock that is wrong loses a report, or delays a cursor', async () => {
   const found = await Promise.all(worlds.map(live))
   expect(found.filter(({ lost, doubled }) => lost + doubled > 0)).toEqual([])
-  expect(found.filter(({ behind }) => behind > 10)).toEqual([])
+  expect(found.filter(({ behind }) => behind > 5)).toEqual([])
   const mustSay = (name: string) => /machine (-|\d+ ms, (start|step), dated)/.test(name)
   expect(found.filter(({ name, said }) => mustSay(name) && !said)).toEqual([])
 }, 60_000)
