@@ -50,7 +50,7 @@ export const budgets = {
   '@sluice/engine': 33_400,
   '@sluice/engine/jest': 22_000,
   '@sluice/engine/vitest': 22_000,
-  '@sluice/confidential-http': 33000,
+  '@sluice/confidential-http': 33_300,
   '@sluice/confidential-http/vault': 27000,
   '@sluice/sinks/duckdb': 12_000,
   '@sluice/sinks/parquet': 14_000,
