@@ -47,12 +47,11 @@ export {
   unchecked,
   withDefault,
 } from './options.js'
-export {
-  type ClientScope,
-  checkAbove,
-  type ScopeFacts,
-  type ServiceKey,
-  type StackEntry,
+export type {
+  ClientScope,
+  ScopeFacts,
+  ServiceKey,
+  StackEntry,
 } from './scope.js'
 export {
   checkPlugins,

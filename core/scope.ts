@@ -21,6 +21,19 @@ export interface StackEntry {
   readonly brings: readonly string[]
 }
 
+/**
+ * Where a plugin may stand in a stack. A capability is a property of what has passed a plugin: a
+ * word that all plugins share, whoever made them.
+ */
+export interface PluginPlace {
+  /** The capabilities of what has passed the plugin. */
+  readonly provides?: readonly string[]
+  /** A plugin that provides one of these must stand below this plugin, nearer to the wire. */
+  readonly below?: readonly string[]
+  /** The reason, for the error: words that follow the plugin's name and `which`. */
+  readonly because?: string
+}
+
 /** The client as a plugin's `setup` sees it. The scope ends when the client is closed. */
 export interface ClientScope extends ScopeFacts {
   /** Distinguishes the scope from scopes of calls. */
@@ -29,6 +42,13 @@ export interface ClientScope extends ScopeFacts {
   readonly stack: readonly StackEntry[]
   /** Adds a listener to the log. Errors that it throws are ignored. */
   listen(listener: Log): void
+  /**
+   * Says where the plugin may stand, whatever its name is. Throws a ValidationError if a plugin
+   * whose `setup` has run stands on the wrong side of it.
+   */
+  place(place: PluginPlace): void
+  /** Whether a plugin whose `setup` has run provides a capability. */
+  has(capability: string): boolean
   /** Provides a service to the client and its plugins. Throws if the key has a service already. */
   provide<Service>(key: ServiceKey<Service>, service: Service): void
   /** The service that a plugin has provided under the key. */
@@ -57,19 +77,4 @@ export function createServices(): Services {
     },
     find: <Service>(key: ServiceKey<Service>) => services.get(key) as Service | undefined,
   }
-}
-
-/**
- * Checks that a plugin stands nearer to the caller than the plugins named in `below`, so that it
- * gets what the caller gets.
- */
-export function checkAbove(
-  { stack }: Pick<ClientScope, 'stack'>,
-  name: string,
-  below: readonly string[],
-): void {
-  const names = stack.map(each => each.name)
-  const wrong = names.slice(0, names.indexOf(name)).find(each => below.includes(each))
-  if (wrong !== undefined)
-    throw new ValidationError(`${name} must stand before ${wrong}, so that it gets what you get`)
 }

@@ -2,7 +2,13 @@ import { isThenable } from './async.js'
 import { ValidationError } from './errors.js'
 import type { Lifetime } from './lifetime.js'
 import { unknownName } from './options.js'
-import { type ClientScope, createServices, type Services, type StackEntry } from './scope.js'
+import {
+  type ClientScope,
+  createServices,
+  type PluginPlace,
+  type Services,
+  type StackEntry,
+} from './scope.js'
 
 /** Carries out a call, and settles with its reply or error. */
 export type Handler<Call, Reply> = (call: Call) => Promise<Reply>
@@ -149,7 +155,8 @@ export function setUp(
   { life, ...client }: Pick<ClientScope, 'stack' | 'log' | 'listen'> & { readonly life: Lifetime },
 ): Services {
   const services = createServices()
-  const scope: ClientScope = {
+  const placed: (PluginPlace & { readonly name: string })[] = []
+  const scopeOf = (name: string): ClientScope => ({
     kind: 'client',
     ...client,
     ...services,
@@ -157,10 +164,19 @@ export function setUp(
     get signal() {
       return life.signal
     },
-  }
+    place(place) {
+      // Setups run from the caller to the wire: what was placed before stands above.
+      const has = (below: string) => placed.find(({ provides }) => provides?.includes(below))
+      const wrong = place.below?.map(has).find(each => each !== undefined)
+      if (wrong !== undefined)
+        throw new ValidationError(`${wrong.name} must stand below ${name}, which ${place.because}`)
+      placed.push({ name, ...place })
+    },
+    has: capability => placed.some(({ provides }) => provides?.includes(capability)),
+  })
   try {
     for (const plugin of plugins) {
-      const result: unknown = plugin.setup?.(scope)
+      const result: unknown = plugin.setup?.(scopeOf(plugin.name))
       if (!isThenable(result)) continue
       result.then(undefined, () => undefined)
       throw new ValidationError(`plugin ${plugin.name}: setup must not be async`)

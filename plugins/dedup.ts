@@ -33,7 +33,14 @@ export function dedup(options?: DedupOptions): Plugin<never> {
   const { window } = readOptions('dedup', options, schema)
   return {
     name: 'dedup',
-    setup: provideSeen,
+    setup(scope) {
+      scope.place({
+        provides: ['unique'],
+        below: ['verified'],
+        because: 'takes each report that it has seen for delivered',
+      })
+      provideSeen(scope)
+    },
     report: (next, scope) => (scope.kind === 'request' ? next : passOnce(next, scope, window)),
   }
 }

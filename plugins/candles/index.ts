@@ -9,7 +9,7 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { type ClientScope, checkAbove } from '../../core/scope.js'
+import type { ClientScope } from '../../core/scope.js'
 import { type Candle, type CandleInterval, intervalSeconds } from '../../report/candle.js'
 import { feedResolution, isFeedID, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
@@ -166,7 +166,11 @@ class CandlesPlugin implements Candles {
   }
 
   readonly setup = (scope: ClientScope): void => {
-    checkAbove(scope, 'candles', ['continuity', 'dedup', 'verify'])
+    scope.place({
+      provides: ['candles'],
+      below: ['whole', 'unique', 'verified'],
+      because: 'gets what you get',
+    })
     scope.defer(() => {
       for (const loop of [...this.#loops]) loop.end()
     })

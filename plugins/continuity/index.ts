@@ -1,7 +1,7 @@
 import type { Plugin, Sink } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
 import type { Status } from '../../client/contract/status.js'
-import { asError, ValidationError } from '../../core/errors.js'
+import { asError } from '../../core/errors.js'
 import {
   type Checked,
   MAX_TIMER,
@@ -69,11 +69,11 @@ export function continuity(options?: ContinuityOptions): Plugin<never> {
   return {
     name: 'continuity',
     setup(scope) {
-      const names = scope.stack.map(({ name }) => name)
-      if (names.slice(0, names.indexOf('continuity')).includes('dedup'))
-        throw new ValidationError(
-          'dedup must stand below continuity, which takes each report that it has seen for delivered',
-        )
+      scope.place({
+        provides: ['whole'],
+        below: ['unique', 'verified'],
+        because: 'takes each report that it has seen for delivered',
+      })
       provideSeen(scope)
     },
     report: (next, scope) => (scope.kind === 'request' ? next : passWhole(next, scope, settings)),

@@ -2,7 +2,7 @@ import type { Plugin, Sink, Stage } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
 import { asError } from '../../core/errors.js'
 import { MAX_TIMER } from '../../core/options.js'
-import { type ClientScope, checkAbove } from '../../core/scope.js'
+import type { ClientScope } from '../../core/scope.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { type CatalogueEntry, hoursOf } from './hours.js'
@@ -108,7 +108,7 @@ class Guard implements MarketGuard {
   readonly name = 'market-guard'
   readonly events: readonly string[] = ['market']
   readonly setup = (scope: ClientScope): void =>
-    checkAbove(scope, 'market-guard', ['continuity', 'dedup', 'verify'])
+    scope.place({ below: ['whole', 'unique', 'verified'], because: 'gets what you get' })
   readonly report: Stage
   readonly #streams = new Set<GuardedStream>()
 

@@ -15,7 +15,7 @@ import {
   type Schema,
   withDefault,
 } from '../../core/options.js'
-import { type ClientScope, checkAbove, type ServiceKey } from '../../core/scope.js'
+import type { ClientScope, ServiceKey } from '../../core/scope.js'
 import type { Candle } from '../../report/candle.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
@@ -186,7 +186,7 @@ class Sink implements ReportSink {
   readonly #streams = new Set<StreamScope>()
   readonly #opened = createDeferred()
   #log: Log | undefined
-  #hasCandles = false
+  #client: ClientScope | undefined
   #clients = 0
   #isOpening = false
   /** Calls of the store run one after the other. */
@@ -274,9 +274,9 @@ class Sink implements ReportSink {
   }
 
   #setUp(scope: ClientScope): void {
-    checkAbove(scope, this.name, ['continuity', 'dedup', 'verify'])
+    scope.place({ below: ['whole', 'unique', 'verified'], because: 'gets what you get' })
     this.#log = scope.log
-    this.#hasCandles = scope.stack.some(({ name }) => name === 'candles')
+    this.#client = scope
     const sinks = scope.find(sinksKey) ?? new Set<Sink>()
     if (sinks.size === 0) {
       scope.provide(sinksKey, sinks)
@@ -302,7 +302,7 @@ class Sink implements ReportSink {
       this.#leaving.add(left)
     })
     this.#open().catch((error: DataStreamsError) => scope.flow.fail(error))
-    if (this.#hasCandles)
+    if (this.#client?.has('candles') === true)
       scope.events.on('candle', candle => {
         this.#candles.set(`${candle.feedID}/${candle.interval}/${candle.start}`, candle)
         if (this.#timer === undefined) this.#arm()

@@ -33,7 +33,9 @@ export function verify(given: VerifyOptions): Plugin<never> {
   const isChosen = typeof mode === 'object' ? () => random() * mode.sample < 1 : () => true
 
   function setup(scope: ClientScope): void {
-    const isDeduplicated = checkPlace(scope)
+    scope.place({ provides: ['verified'] })
+    // Its place is below: `dedup` was set up before.
+    const isDeduplicated = scope.has('unique')
     const verifier = new Verifier(options, scope.log)
     scope.provide(reportVerifier, verifier)
     scope.provide(service, { verifier, isDeduplicated })
@@ -50,18 +52,6 @@ export function verify(given: VerifyOptions): Plugin<never> {
   }
 
   return { name: 'verify', setup, ...(mode === 'on-demand' ? {} : { report: verifyReports }) }
-}
-
-/** Checks the plugin's place in the stack. True if `dedup` is above. */
-function checkPlace({ stack }: ClientScope): boolean {
-  const names = stack.map(({ name }) => name)
-  const place = names.indexOf('verify')
-  for (const above of ['continuity', 'dedup'])
-    if (names.indexOf(above) > place)
-      throw new ValidationError(
-        `verify must stand below ${above}, which takes each report that it has seen for delivered`,
-      )
-  return names.includes('dedup')
 }
 
 /** How many random numbers are drawn at a time: a call of the platform for each would cost more. */

@@ -364,7 +364,7 @@ describe('the place in the stack', () => {
     const plugins: Plugin[] = [...defaultPreset({ apiKey, userSecret })]
     plugins.splice(plugins.findIndex(each => each.name === name) + 1, 0, marketGuard())
     expect(() => createClient({ endpoint, wsEndpoint, plugins })).toThrow(
-      /market-guard must stand before (continuity|dedup), so that it gets what you get/,
+      /(continuity|dedup) must stand below market-guard, which gets what you get/,
     )
   })
 })

@@ -435,7 +435,7 @@ describe('a sink', () => {
     const stored = sink(new MemoryStore())
     const preset = defaultPreset({ apiKey, userSecret })
     expect(() => createClient({ endpoint, wsEndpoint, plugins: [...preset, stored] })).toThrow(
-      /sink must stand before (continuity|dedup), so that it gets what you get/,
+      /(continuity|dedup) must stand below sink, which gets what you get/,
     )
   })
 })
