@@ -99,6 +99,7 @@ export {
 } from './plugins/logging/index.js'
 export { type RateLimitOptions, rateLimit } from './plugins/rate-limit.js'
 export {
+  type RetirementEvents,
   type RetirementOptions,
   type RetiringFeed,
   retirement,

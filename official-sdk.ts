@@ -6,6 +6,7 @@ import type { Stream as AnyStream, StreamMetrics } from './client/stream/stream-
 import { ValidationError } from './core/errors.js'
 import type { DecodedReport } from './plugins/decoders/versions.js'
 import type { LoggingConfig } from './plugins/logging/index.js'
+import type { RetirementEvents } from './plugins/retirement/index.js'
 import { type Config, createClient } from './presets/create-client.js'
 import {
   DEFAULT_HA_CONNECTION_TIMEOUT,
@@ -111,7 +112,7 @@ export function formatReport<Given extends { readonly version: string }>(
 }
 
 /** The class of streams, for `instanceof` and `new`. */
-export type Stream<Data = unknown> = AnyStream<Data>
+export type Stream<Data = unknown, Events = object> = AnyStream<Data, Events>
 
 /** The type of the value `Stream`. */
 export interface StreamConstructor {
@@ -119,7 +120,7 @@ export interface StreamConstructor {
     config: Config,
     feedIDs: string | readonly string[],
     options?: StreamOptions,
-  ): AnyStream<DecodedReport>
+  ): AnyStream<DecodedReport, RetirementEvents>
   /** True for every stream of the library. */
   [Symbol.hasInstance](value: unknown): value is AnyStream
 }

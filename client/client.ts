@@ -35,7 +35,7 @@ import type { MomentOptions } from './request/report-at.js'
 import type { Parent, Requests, RequestsContext } from './request/requests.js'
 import type { Send } from './request/send.js'
 import type { RequestOptions, RequestReply, Rest, SendRequestOptions } from './rest.js'
-import { createStack, type DataOf } from './stack.js'
+import { createStack, type DataOf, type EventsOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
 import { openStream } from './stream/shards/open-stream.js'
 import { createStream } from './stream/stream.js'
@@ -100,14 +100,14 @@ function checkClock(field: string, value: unknown): Clock {
 export const clientNames: OptionNames<ClientOptions> = schema
 
 /** A client of the report service. */
-export interface Client<Data = unknown> extends Rest<Data>, AsyncDisposable {
+export interface Client<Data = unknown, Events = object> extends Rest<Data>, AsyncDisposable {
   /** The plugins of the client. `String(client.stack)` draws them. */
   readonly stack: Stack
   /**
    * Creates a stream of reports. `feedIDs` is one id, several ids separated by commas, or a list of
    * ids.
    */
-  createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data>
+  createStream(feedIDs: string | readonly string[], options?: StreamOptions): Stream<Data, Events>
   /**
    * Iterates the reports of a feed between two times of observation, both included, in ascending
    * order. It fetches a page when the loop needs it.
@@ -142,7 +142,7 @@ const MAX_BODY_BYTES = 33_554_432
 /** Creates a client with your own stack. It uses the network only after the first call. */
 export function createClient<const Given extends Plugins>(
   given: ClientOptions<Given>,
-): Client<DataOf<Given>> {
+): Client<DataOf<Given>, EventsOf<Given>> {
   const options = readOptions('createClient', given as ClientOptions, schema)
   const { endpoint, wsEndpoint, timeout, clock, connectionStatusCallback } = options
   if (clock !== undefined && options.now !== undefined)

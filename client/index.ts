@@ -34,7 +34,7 @@ export {
   WebSocketError,
   type WireErrorFacts,
 } from './contract/errors.js'
-export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './contract/plugin.js'
+export type { EventNames, Handler, Layer, Plugin, Plugins, Sink, Stage } from './contract/plugin.js'
 export type {
   Connections,
   CursorStore,
@@ -71,9 +71,10 @@ export type {
   Rest,
   SendRequestOptions,
 } from './rest.js'
-export { composeReport, type DataOf } from './stack.js'
+export { composeReport, type DataOf, type EventsOf } from './stack.js'
 export type { AcknowledgeMode, OverflowPolicy, StreamOptions } from './stream/options.js'
 export type {
+  AllEvents,
   ConnectionStatusCallback,
   OriginMetrics,
   Stream,

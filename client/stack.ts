@@ -79,5 +79,16 @@ export type DataOf<Stack extends Plugins> = [DataOfEach<Stack[number]>] extends 
   ? unknown
   : DataOfEach<Stack[number]>
 
+/** The events that the plugins of a stack declare, with the types of their values. */
+export type EventsOf<Stack extends Plugins> =
+  EventsOfEach<Stack[number]> extends (events: infer Events) => void ? object & Events : object
+
+type EventsOfEach<Each> =
+  Each extends Plugin<unknown, infer Events>
+    ? 0 extends 1 & Events
+      ? never
+      : (events: Events) => void
+    : never
+
 type DataOfEach<Each> =
   Each extends Plugin<infer Data> ? (unknown extends Data ? never : Data) : never

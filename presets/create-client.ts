@@ -5,10 +5,12 @@ import {
   createClient as createClientOf,
 } from '../client/client.js'
 import type { Plugin, Plugins } from '../client/contract/plugin.js'
-import type { DataOf } from '../client/stack.js'
+import type { DataOf, EventsOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
 import { checkBoolean, checkOptions, type OptionNames, pickOptions } from '../core/options.js'
 import type { DecodedReport } from '../plugins/decoders/versions.js'
+import type { RetirementEvents } from '../plugins/retirement/index.js'
+import type { PresetPlugins } from './default.js'
 import { type HaPresetOptions, haNames, haPreset } from './ha.js'
 
 type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
@@ -56,8 +58,8 @@ const givenNames: OptionNames<Given> = {
  */
 export function createClient<const Given extends Plugins>(
   options: ClientOptions<Given>,
-): Client<DataOf<Given>>
-export function createClient(config: Config): Client<DecodedReport>
+): Client<DataOf<Given>, EventsOf<Given>>
+export function createClient(config: Config): Client<DecodedReport, RetirementEvents>
 export function createClient(given: Config | ClientOptions): Client {
   const config = checkOptions<Given>('createClient', given, givenNames)
   const client = pickOptions(config, clientNames)
@@ -78,7 +80,7 @@ export function createClient(given: Config | ClientOptions): Client {
 }
 
 /** Makes the preset stack of a configuration. */
-export function presetOf(config: Config): Plugins {
+export function presetOf(config: Config): PresetPlugins {
   const { haMode = false } = config
   // haPreset checks its options, so they are checked without haMode, too.
   const plugins = haPreset(pickOptions(config, haNames))

@@ -16,7 +16,7 @@ import { feedAccess } from '../plugins/feed-access.js'
 import { type Credentials, hmacAuth } from '../plugins/hmac-auth/index.js'
 import { type LoggingConfig, logging } from '../plugins/logging/index.js'
 import { type RateLimitOptions, rateLimit } from '../plugins/rate-limit.js'
-import { retirement } from '../plugins/retirement/index.js'
+import { type RetirementEvents, retirement } from '../plugins/retirement/index.js'
 import { retry } from '../plugins/retry/index.js'
 import { type VerifyOptions, verify } from '../plugins/verify/index.js'
 import { DEFAULT_RETRY_ATTEMPTS, DEFAULT_RETRY_DELAY } from './defaults.js'
@@ -68,8 +68,14 @@ const schema = {
 /** The names of these options. */
 export const presetNames: OptionNames<DefaultPresetOptions> = schema
 
+/** The plugins of a preset. */
+export type PresetPlugins = readonly (
+  | Plugin<DecodedReport>
+  | Plugin<DecodedReport, RetirementEvents>
+)[]
+
 /** The stack of `createClient` without `haMode`: one connection, all decoders. */
-export function defaultPreset(given: DefaultPresetOptions): readonly Plugin<DecodedReport>[] {
+export function defaultPreset(given: DefaultPresetOptions): PresetPlugins {
   const options = readOptions('defaultPreset', given, schema)
   const { retryAttempts, retryDelay, continuity: fetching, rateLimit: rates, ...others } = options
   const { verify: signatures, logging: logs, ...credentials } = others

@@ -1,8 +1,11 @@
-import type { Plugin } from '../client/contract/plugin.js'
 import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import type { DecodedReport } from '../plugins/decoders/versions.js'
 import { haDiscovery } from '../plugins/ha-discovery/index.js'
-import { type DefaultPresetOptions, defaultPreset, presetNames } from './default.js'
+import {
+  type DefaultPresetOptions,
+  defaultPreset,
+  type PresetPlugins,
+  presetNames,
+} from './default.js'
 import { DEFAULT_HA_CONNECTION_TIMEOUT } from './defaults.js'
 
 /** Options of `haPreset`. */
@@ -18,7 +21,7 @@ export const haNames: OptionNames<HaPresetOptions> = {
 }
 
 /** The stack of `createClient` with `haMode: true`: one connection per origin, no duplicates. */
-export function haPreset(options: HaPresetOptions): readonly Plugin<DecodedReport>[] {
+export function haPreset(options: HaPresetOptions): PresetPlugins {
   const { haConnectionTimeout = DEFAULT_HA_CONNECTION_TIMEOUT, ...others } = checkOptions(
     'haPreset',
     options,

@@ -1,3 +1,5 @@
+import type { ServiceKey } from '../core/scope.js'
+
 /** An interval of candles. It begins at a whole multiple of itself since 1970, in UTC. */
 export type CandleInterval =
   | '1s'
@@ -28,6 +30,9 @@ export const intervalSeconds: Readonly<Record<CandleInterval, number>> = {
   '4h': 14_400,
   '1d': 86_400,
 }
+
+/** Provided in a client whose streams emit candles. */
+export const candlesKey: ServiceKey<true> = { name: 'the candles of streams' }
 
 /** A range of time, both ends included, in the feed's unit. */
 export interface CandleRange {
@@ -79,4 +84,10 @@ export interface Candle {
    * again has a higher number.
    */
   readonly revision: number
+}
+
+/** The events of a stream whose client makes candles. */
+export interface CandleEvents {
+  /** A candle has ended, or has changed since. */
+  readonly candle: Candle
 }

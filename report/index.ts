@@ -1,7 +1,9 @@
 export {
   type Candle,
+  type CandleEvents,
   type CandleInterval,
   type CandleRange,
+  candlesKey,
   intervalSeconds,
 } from './candle.js'
 export {

@@ -27,7 +27,8 @@ export type Stage = (next: Sink, scope: StreamScope | RequestScope) => Sink
  * A plugin. Its hooks decide when it runs. Its position in the array decides the order: the first
  * plugin is nearest to you.
  */
-export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
+// biome-ignore lint/suspicious/noExplicitAny: another default would lose the events of a list
+export interface Plugin<out Data = unknown, in Events = any> extends Hooks<Call, Reply> {
   /**
    * Runs once per stream or request. The sink that it returns runs once per report: make it fast.
    */
@@ -44,7 +45,13 @@ export interface Plugin<out Data = unknown> extends Hooks<Call, Reply> {
   /**
    * Names of the plugin's own events. It emits them in a stream's scope, for users of the stream.
    */
-  readonly events?: readonly string[]
+  readonly events?: EventNames<Events>
+}
+
+/** The names of a plugin's own events. `Events` has the type of each event's value. */
+export type EventNames<Events> = readonly string[] & {
+  /** Never set: it carries the types. */
+  readonly types?: (events: Events) => void
 }
 
 /** A list of plugins. */

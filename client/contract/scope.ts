@@ -213,14 +213,20 @@ export interface Connections {
   watch(listener: (change: ConnectionChange, before: ConnectionState) => void): () => void
 }
 
-/** Emits events of a stream, and listens to them. Plugins hear an event before the user does. */
+/**
+ * Emits events of a stream, and listens to them. Plugins hear an event before the user does. For
+ * the events of a plugin, `Events` has the type of each event's value.
+ */
 export interface ScopeEvents {
   /** Calls the listeners of plugins, then the handlers of the user. */
-  emit<Name extends keyof ScopeEventMap>(event: Name, value: ScopeEventMap[Name]): void
-  /** Adds a listener. Returns a function that removes it. */
-  on<Name extends keyof ScopeEventMap>(
+  emit<Events = ScopeEventMap, Name extends keyof Events = keyof Events>(
     event: Name,
-    listener: (value: ScopeEventMap[Name]) => void,
+    value: Events[Name],
+  ): void
+  /** Adds a listener. Returns a function that removes it. */
+  on<Events = ScopeEventMap, Name extends keyof Events = keyof Events>(
+    event: Name,
+    listener: (value: Events[Name]) => void,
   ): () => void
 }
 

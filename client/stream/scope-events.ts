@@ -31,9 +31,10 @@ export function createScopeEvents<Data>(
   const listeners = new Map<keyof ScopeEventMap, Set<Listener>>()
 
   return {
-    emit(event, value) {
+    emit(name, value) {
+      const event = name as keyof ScopeEventMap
       if (event === 'gap') counters.gaps++
-      logEvent(log, event, value)
+      logEvent(log, event, value as ScopeEventMap[typeof event])
       const added = listeners.get(event)
       // On `ending`, the plugin nearest to the wire is called first, so that the plugins above it
       // get the reports that it passes on.
@@ -45,9 +46,9 @@ export function createScopeEvents<Data>(
         handlers.emit('reconnecting', value)
     },
     on(event, listener) {
-      if (!known.includes(event)) throw unknownName('event', String(event), known)
-      const added = listeners.get(event) ?? new Set()
-      listeners.set(event, added.add(listener as Listener))
+      if (!known.includes(String(event))) throw unknownName('event', String(event), known)
+      const added = listeners.get(event as keyof ScopeEventMap) ?? new Set()
+      listeners.set(event as keyof ScopeEventMap, added.add(listener as Listener))
       return () => void added.delete(listener as Listener)
     },
   }

@@ -47,6 +47,14 @@ export interface StreamEvents<Data = unknown> {
   'all-connections-lost': () => void
 }
 
+/**
+ * The events of a stream whose plugins have events of their own. `Events` has the type of the value
+ * that a handler of each of these gets.
+ */
+export type AllEvents<Data, Events> = StreamEvents<Data> & {
+  readonly [Name in keyof Events]: (value: Events[Name]) => void
+}
+
 /** A snapshot of a connection of a stream. */
 export interface ConnectionDetails extends ConnectionFacts {
   /** Unique in its stream: `conn-0` for the first. */
@@ -171,7 +179,7 @@ export interface StreamMetrics extends Readonly<StreamCounters> {
 }
 
 /** A stream of reports, over one connection or several. */
-export interface Stream<Data = unknown> extends AsyncDisposable {
+export interface Stream<Data = unknown, Events = object> extends AsyncDisposable {
   /** The feeds that the stream is subscribed to, in normal form. */
   readonly feedIDs: readonly string[]
   /**
@@ -180,34 +188,45 @@ export interface Stream<Data = unknown> extends AsyncDisposable {
    * call, so that handlers added together get the same reports. Once the last handler is removed,
    * reports wait again.
    */
-  on<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
+  on<Name extends keyof AllEvents<Data, Events>>(
+    event: Name,
+    handler: AllEvents<Data, Events>[Name],
+  ): this
   /** Adds a handler that is called once. */
-  once<Name extends keyof StreamEvents<Data>>(event: Name, handler: StreamEvents<Data>[Name]): this
+  once<Name extends keyof AllEvents<Data, Events>>(
+    event: Name,
+    handler: AllEvents<Data, Events>[Name],
+  ): this
   /**
    * Removes a handler, however often it was added. Without `handler`, removes all handlers of the
    * event.
    */
-  off<Name extends keyof StreamEvents<Data>>(event: Name, handler?: StreamEvents<Data>[Name]): this
-  /** The same as `on`. */
-  addListener<Name extends keyof StreamEvents<Data>>(
+  off<Name extends keyof AllEvents<Data, Events>>(
     event: Name,
-    handler: StreamEvents<Data>[Name],
+    handler?: AllEvents<Data, Events>[Name],
+  ): this
+  /** The same as `on`. */
+  addListener<Name extends keyof AllEvents<Data, Events>>(
+    event: Name,
+    handler: AllEvents<Data, Events>[Name],
   ): this
   /** The same as `off`. */
-  removeListener<Name extends keyof StreamEvents<Data>>(
+  removeListener<Name extends keyof AllEvents<Data, Events>>(
     event: Name,
-    handler?: StreamEvents<Data>[Name],
+    handler?: AllEvents<Data, Events>[Name],
   ): this
   /** Removes all handlers of an event, or of every event. */
-  removeAllListeners(event?: keyof StreamEvents<Data>): this
+  removeAllListeners(event?: keyof AllEvents<Data, Events>): this
   /** How many handlers an event has. */
-  listenerCount(event: keyof StreamEvents<Data>): number
+  listenerCount(event: keyof AllEvents<Data, Events>): number
   /** The handlers of an event, in the order in which they are called. */
-  listeners<Name extends keyof StreamEvents<Data>>(event: Name): StreamEvents<Data>[Name][]
+  listeners<Name extends keyof AllEvents<Data, Events>>(
+    event: Name,
+  ): AllEvents<Data, Events>[Name][]
   /** The events that have handlers. */
-  eventNames(): (keyof StreamEvents<Data>)[]
+  eventNames(): string[]
   /** Calls the handlers of an event, for tests. Returns false if there are none. */
-  emit(event: keyof StreamEvents<Data>, ...given: readonly unknown[]): boolean
+  emit(event: keyof AllEvents<Data, Events>, ...given: readonly unknown[]): boolean
   /**
    * Connects the stream. Resolves once every feed has an open connection. If no connection can be
    * opened, rejects and leaves nothing running. While the stream is connecting or connected,

@@ -1,5 +1,5 @@
 import { type Config, createClient, findFeed, type KnownFeed, knownFeeds } from 'sluice'
-import type { CatalogueFeed, Client, Plugin } from 'sluice/client'
+import type { CatalogueFeed, Client } from 'sluice/client'
 import { adviseName, isStreamsError, onAbort } from 'sluice/core'
 import { clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
@@ -61,7 +61,7 @@ export class Service {
       // Few reports are verified here, so the event loop does it without threads.
       const verify = signers === undefined ? {} : { verify: { signers, workers: 0 } }
       const config: Config = { ...credentials, endpoint, wsEndpoint, retryAttempts: 2, ...verify }
-      const preset = presetOf(config) as readonly Plugin<DecodedReport>[]
+      const preset = presetOf(config)
       this.#client = createClient({
         ...pickOptions(config, clientNames),
         plugins: [this.#guard, ...preset],

@@ -1,4 +1,4 @@
-import type { Plugin, Stage } from '../../client/contract/plugin.js'
+import type { EventNames, Plugin, Stage } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
 import { asError, ValidationError } from '../../core/errors.js'
 import {
@@ -10,13 +10,19 @@ import {
   withDefault,
 } from '../../core/options.js'
 import type { ClientScope } from '../../core/scope.js'
-import { type Candle, type CandleInterval, intervalSeconds } from '../../report/candle.js'
+import {
+  type Candle,
+  type CandleEvents,
+  type CandleInterval,
+  candlesKey,
+  intervalSeconds,
+} from '../../report/candle.js'
 import { feedResolution, isFeedID, parseFeedID } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import { reportVerifier } from '../../report/verifier.js'
 import { CandleBuilder, type CandleOptions, candleSchema, type PricedReport } from './builder.js'
 
-export type { Candle, CandleInterval, CandleRange } from '../../report/candle.js'
+export type { Candle, CandleEvents, CandleInterval, CandleRange } from '../../report/candle.js'
 export type { CandleOptions, PricedReport } from './builder.js'
 
 /** Options of `candles`. */
@@ -39,20 +45,6 @@ const schema = {
   closeAfter: withDefault(5000, number({ min: 0, max: MAX_TIMER })),
   warmUp: withDefault(3_600_000, number({ min: 0 })),
 } satisfies Schema<CandlesOptions>
-
-declare module '../../client/contract/scope.js' {
-  interface ScopeEventMap {
-    /** A candle has ended, or has changed since. */
-    candle: Candle
-  }
-}
-
-declare module '../../client/stream/stream-api.js' {
-  interface StreamEvents<Data> {
-    /** A candle has ended, or has changed since. `candles` emits it. */
-    candle: (candle: Candle) => void
-  }
-}
 
 /** Milliseconds between two looks for candles that have ended. */
 const LOOK = 1000
@@ -82,7 +74,7 @@ export function candles(options: CandlesOptions): Candles {
 }
 
 /** The plugin of `candles`. */
-export interface Candles extends Plugin<never> {
+export interface Candles extends Plugin<never, CandleEvents> {
   /** The candle of a feed that was issued last; undefined before the first. */
   of(feedID: string, interval: CandleInterval): Candle | undefined
   /**
@@ -146,7 +138,7 @@ function checkReport(index: number, report: PricedReport): void {
 /** Its own methods stand on the prototype: a plugin has no members but hooks. */
 class CandlesPlugin implements Candles {
   readonly name = 'candles'
-  readonly events: readonly string[] = ['candle']
+  readonly events: EventNames<CandleEvents> = ['candle']
   readonly report: Stage
   readonly #streams = new Set<CandleStream>()
   readonly #loops = new Set<CandleLoop>()
@@ -166,11 +158,8 @@ class CandlesPlugin implements Candles {
   }
 
   readonly setup = (scope: ClientScope): void => {
-    scope.place({
-      provides: ['candles'],
-      below: ['whole', 'unique', 'verified'],
-      because: 'gets what you get',
-    })
+    scope.place({ below: ['whole', 'unique', 'verified'], because: 'gets what you get' })
+    if (scope.find(candlesKey) === undefined) scope.provide(candlesKey, true)
     scope.defer(() => {
       for (const loop of [...this.#loops]) loop.end()
     })
@@ -222,7 +211,7 @@ class CandleStream {
     this.#builder = new CandleBuilder(
       settings,
       candle => {
-        scope.events.emit('candle', candle)
+        scope.events.emit<CandleEvents>('candle', candle)
         issue(candle)
       },
       (feedID, rule) => scope.log.warn?.(`feed ${feedID} has no candles: ${rule}`),

@@ -1,4 +1,4 @@
-import type { Plugin, Sink, Stage } from '../../client/contract/plugin.js'
+import type { EventNames, Plugin, Sink, Stage } from '../../client/contract/plugin.js'
 import type { StreamScope } from '../../client/contract/scope.js'
 import { asError } from '../../core/errors.js'
 import { MAX_TIMER } from '../../core/options.js'
@@ -38,18 +38,10 @@ export interface MarketVerdict {
   readonly since: number
 }
 
-declare module '../../client/contract/scope.js' {
-  interface ScopeEventMap {
-    /** The verdict on a feed has changed. */
-    market: MarketVerdict
-  }
-}
-
-declare module '../../client/stream/stream-api.js' {
-  interface StreamEvents<Data> {
-    /** The verdict on a feed has changed. `marketGuard` emits it. */
-    market: (verdict: MarketVerdict) => void
-  }
+/** The events of `marketGuard`. */
+export interface MarketEvents {
+  /** The verdict on a feed has changed. */
+  readonly market: MarketVerdict
 }
 
 /** The clock is read once in so many reports: that costs as much as the rest of the guard. */
@@ -90,7 +82,7 @@ export function marketGuard(options?: MarketGuardOptions): MarketGuard {
 }
 
 /** The plugin of `marketGuard`. */
-export interface MarketGuard extends Plugin<never> {
+export interface MarketGuard extends Plugin<never, MarketEvents> {
   /**
    * The verdict on a feed at present. It is `no-report` for a feed of no open stream. If several
    * streams have the feed, the stream with the newest report counts.
@@ -106,7 +98,7 @@ export interface MarketGuard extends Plugin<never> {
 /** Its own methods stand on the prototype: a plugin has no members but hooks. */
 class Guard implements MarketGuard {
   readonly name = 'market-guard'
-  readonly events: readonly string[] = ['market']
+  readonly events: EventNames<MarketEvents> = ['market']
   readonly setup = (scope: ClientScope): void =>
     scope.place({ below: ['whole', 'unique', 'verified'], because: 'gets what you get' })
   readonly report: Stage
@@ -283,7 +275,7 @@ class GuardedStream {
     if (feed.until < this.#firesAt - TIMER_SLACK) this.#arm(feed.until, now)
     if (reason === feed.verdict.reason) return
     feed.verdict = this.#describe(feed, reason, Math.min(now, until))
-    this.#scope.events.emit('market', feed.verdict)
+    this.#scope.events.emit<MarketEvents>('market', feed.verdict)
   }
 
   #feedOf(feedID: string): GuardedFeed {

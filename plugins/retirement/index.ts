@@ -1,31 +1,9 @@
 import type { Plugin } from '../../client/contract/plugin.js'
 import { retirementKey } from '../../client/contract/scope.js'
 import { MAX_TIMER, number, readOptions, type Schema, withDefault } from '../../core/options.js'
+import type { RetirementEvents } from './watch.js'
 
-/** A feed of a stream that the service is going to retire. */
-export interface RetiringFeed {
-  /** In lower case. */
-  readonly feedID: string
-  /** The name in the catalogue, if it has one. */
-  readonly name: string | undefined
-  /** When the feed is going to retire. */
-  readonly at: Date
-  /** The days until then, rounded up. 0 or less if the date is past. */
-  readonly daysLeft: number
-}
-
-declare module '../../client/contract/scope.js' {
-  interface ScopeEventMap {
-    /** The service is going to retire a feed of the stream. */
-    retiring: RetiringFeed
-  }
-}
-declare module '../../client/stream/stream-api.js' {
-  interface StreamEvents<Data> {
-    /** The service is going to retire a feed of the stream. It is told once for each date. */
-    retiring: (feed: RetiringFeed) => void
-  }
-}
+export type { RetirementEvents, RetiringFeed } from './watch.js'
 
 /** Options of `retirement`. */
 export interface RetirementOptions {
@@ -45,7 +23,7 @@ const schema = {
  * the stream. It asks the catalogue once an hour while a stream is open. A service without a
  * catalogue is no error.
  */
-export function retirement(options?: RetirementOptions): Plugin<never> {
+export function retirement(options?: RetirementOptions): Plugin<never, RetirementEvents> {
   const { after, every } = readOptions('retirement', options, schema)
   return {
     name: 'retirement',

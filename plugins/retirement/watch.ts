@@ -1,5 +1,23 @@
 import { type PluginClient, retirementKey, type StreamScope } from '../../client/contract/scope.js'
 
+/** A feed of a stream that the service is going to retire. */
+export interface RetiringFeed {
+  /** In lower case. */
+  readonly feedID: string
+  /** The name in the catalogue, if it has one. */
+  readonly name: string | undefined
+  /** When the feed is going to retire. */
+  readonly at: Date
+  /** The days until then, rounded up. 0 or less if the date is past. */
+  readonly daysLeft: number
+}
+
+/** The events of `retirement`. */
+export interface RetirementEvents {
+  /** The service is going to retire a feed of the stream. It is told once for each date. */
+  readonly retiring: RetiringFeed
+}
+
 type Catalogue = Awaited<ReturnType<PluginClient['discover']>>
 
 const DAY = 86_400_000
@@ -47,7 +65,7 @@ export function watch(scope: StreamScope, every: number): void {
         `the service is going to retire feed ${name ?? feedID} on ${day}, in ${daysLeft} days`,
         { feedID },
       )
-      events.emit('retiring', { feedID, name, at, daysLeft })
+      events.emit<RetirementEvents>('retiring', { feedID, name, at, daysLeft })
     }
   }
 

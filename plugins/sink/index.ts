@@ -1,5 +1,10 @@
-import type { Plugin, Stage } from '../../client/contract/plugin.js'
-import { type CursorStore, cursorStoreKey, type StreamScope } from '../../client/contract/scope.js'
+import type { EventNames, Plugin, Stage } from '../../client/contract/plugin.js'
+import {
+  type CursorStore,
+  cursorStoreKey,
+  type ScopeEventMap,
+  type StreamScope,
+} from '../../client/contract/scope.js'
 import { asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
 import { createLifetime } from '../../core/lifetime.js'
@@ -16,7 +21,7 @@ import {
   withDefault,
 } from '../../core/options.js'
 import type { ClientScope, ServiceKey } from '../../core/scope.js'
-import type { Candle } from '../../report/candle.js'
+import { type Candle, type CandleEvents, candlesKey } from '../../report/candle.js'
 import { feedResolution } from '../../report/feed-id.js'
 import type { Report } from '../../report/report.js'
 import type { SinkBatch, SinkPosition, SinkRefusal, SinkStore } from './store.js'
@@ -98,18 +103,10 @@ export interface SinkMetrics {
   readonly lastWriteMs: number | undefined
 }
 
-declare module '../../client/contract/scope.js' {
-  interface ScopeEventMap {
-    /** A sink stands otherwise with its store. */
-    sink: SinkStatus
-  }
-}
-
-declare module '../../client/stream/stream-api.js' {
-  interface StreamEvents<Data> {
-    /** A sink stands otherwise with its store: `away`, `back`. `sink` emits it. */
-    sink: (status: SinkStatus) => void
-  }
+/** The events of `sink`. */
+export interface SinkEvents {
+  /** A sink stands otherwise with its store: `away`, `back`. */
+  readonly sink: SinkStatus
 }
 
 declare module '../../core/errors.js' {
@@ -155,7 +152,7 @@ export function sink(store: SinkStore, options?: SinkOptions): ReportSink {
 }
 
 /** The plugin of `sink`. */
-export interface ReportSink extends Plugin<never>, AsyncDisposable {
+export interface ReportSink extends Plugin<never, SinkEvents>, AsyncDisposable {
   /**
    * Writes what waits now. Resolves when the store has every report that the sink was given before
    * the call. Rejects if the sink has ended before.
@@ -177,7 +174,7 @@ const sinksKey: ServiceKey<Set<Sink>> = { name: 'the sinks of the client' }
 /** Its own methods stand on the prototype: a plugin has no members but hooks. */
 class Sink implements ReportSink {
   readonly name: string
-  readonly events: readonly string[] = ['sink']
+  readonly events: EventNames<SinkEvents> = ['sink']
   readonly report: Stage
   readonly setup: (scope: ClientScope) => void
   readonly #store: SinkStore
@@ -186,7 +183,6 @@ class Sink implements ReportSink {
   readonly #streams = new Set<StreamScope>()
   readonly #opened = createDeferred()
   #log: Log | undefined
-  #client: ClientScope | undefined
   #clients = 0
   #isOpening = false
   /** Calls of the store run one after the other. */
@@ -276,7 +272,6 @@ class Sink implements ReportSink {
   #setUp(scope: ClientScope): void {
     scope.place({ below: ['whole', 'unique', 'verified'], because: 'gets what you get' })
     this.#log = scope.log
-    this.#client = scope
     const sinks = scope.find(sinksKey) ?? new Set<Sink>()
     if (sinks.size === 0) {
       scope.provide(sinksKey, sinks)
@@ -302,8 +297,8 @@ class Sink implements ReportSink {
       this.#leaving.add(left)
     })
     this.#open().catch((error: DataStreamsError) => scope.flow.fail(error))
-    if (this.#client?.has('candles') === true)
-      scope.events.on('candle', candle => {
+    if (scope.client.find(candlesKey) === true)
+      scope.events.on<CandleEvents>('candle', candle => {
         this.#candles.set(`${candle.feedID}/${candle.interval}/${candle.start}`, candle)
         if (this.#timer === undefined) this.#arm()
       })
@@ -546,12 +541,15 @@ class Sink implements ReportSink {
     const line = `sink ${name}: ${state}, ${pending} reports wait${because}`
     if (state === 'open') this.#log?.info?.(`sink ${name}: open`)
     else this.#log?.warn?.(line)
-    this.#emit('sink', Object.freeze({ store: name, state, pending, error }))
+    this.#emit<SinkEvents>('sink', Object.freeze({ store: name, state, pending, error }))
   }
 
-  #emit(...[event, value]: ['sink', SinkStatus] | ['error', Error]): void {
+  #emit<Events = ScopeEventMap, Name extends keyof Events = keyof Events>(
+    event: Name,
+    value: Events[Name],
+  ): void {
     for (const { events, signal } of this.#streams)
-      if (!signal.aborted) events.emit(event as never, value as never)
+      if (!signal.aborted) events.emit<Events, Name>(event, value)
   }
 }
 

@@ -177,7 +177,9 @@ function wrongWords(path: string, text: string): string[] {
   ].includes(houseOf(path))
   return findNodes(text).flatMap(node => {
     if (ts.isEnumDeclaration(node)) return [`${path}: enum`]
-    if (node.kind === ts.SyntaxKind.AnyKeyword) return [`${path}: any`]
+    // The default of a type parameter is no type of a value.
+    if (node.kind === ts.SyntaxKind.AnyKeyword && !ts.isTypeParameterDeclaration(node.parent))
+      return [`${path}: any`]
     if (!isLibrary || !ts.isIdentifier(node)) return []
     // A property of that name is somebody else's; the global is ours to avoid.
     const isProperty =

@@ -1,11 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Client, createClient, defaultPreset, type Plugin } from '../../index.js'
+import { type Client, createClient, defaultPreset, type Plugin, type Stream } from '../../index.js'
+import { candles } from '../../plugins/candles/index.js'
+import { type MarketVerdict, marketGuard } from '../../plugins/market-guard/index.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
 import { until } from '../support/waiting.js'
 
-/** Users declare the type of an event too, by merging interfaces; here that would change the sources. */
-const moved = 'price-move' as 'gap'
-type Listener = (move: unknown) => void
+interface Move {
+  readonly feedID: string
+  readonly by: number
+}
+interface MoveEvents {
+  readonly 'price-move': Move
+}
 
 const feed = feedID(3)
 let service: Service
@@ -20,20 +26,20 @@ afterEach(async () => {
 afterAll(() => service.close())
 
 /** Emits an event for every report. */
-const moves: Plugin = {
+const moves: Plugin<never, MoveEvents> = {
   name: 'moves',
   events: ['price-move'],
   report: (next, scope) =>
     function passOn(report) {
       next(report)
       if (scope.kind === 'stream')
-        scope.events.emit(moved, { feedID: report.feedID, by: 3 } as never)
+        scope.events.emit<MoveEvents>('price-move', { feedID: report.feedID, by: 3 })
     },
 }
 
-function open(...own: readonly Plugin[]) {
+function open<const Own extends readonly Plugin[]>(...own: Own) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
-  const plugins = [...own, ...defaultPreset({ apiKey, userSecret })]
+  const plugins = [...own, ...defaultPreset({ apiKey, userSecret })] as const
   const client = createClient({ endpoint, wsEndpoint, plugins })
   clients.push(client)
   return client.createStream(feed)
@@ -45,12 +51,14 @@ test('an event that a plugin declares reaches the other plugins and the user', a
     name: 'listener',
     report: (next, scope) => {
       if (scope.kind === 'stream')
-        scope.defer(scope.events.on(moved, (move => void got.push(['plugin', move])) as Listener))
+        scope.defer(
+          scope.events.on<MoveEvents>('price-move', move => void got.push(['plugin', move])),
+        )
       return next
     },
   }
   const stream = open(listener, moves)
-  stream.on(moved, (move => void got.push(['user', move])) as Listener)
+  stream.on('price-move', (move: Move) => void got.push(['user', move]))
   await stream.connect()
   service.publish(feed)
   await until(() => got.length === 2)
@@ -59,6 +67,60 @@ test('an event that a plugin declares reaches the other plugins and the user', a
     ['plugin', move],
     ['user', move],
   ])
+})
+
+test('only a stack with the plugin has its events, in the types as at run time', () => {
+  const access = { endpoint: service.endpoint, wsEndpoint: service.wsEndpoint }
+  const keys = { apiKey: service.apiKey, userSecret: service.userSecret }
+  const guard = marketGuard()
+  const bars = candles({ intervals: ['1m'] })
+  const preset = defaultPreset(keys)
+
+  /** Listens without asking the types. */
+  const listen = (client: Client, event: string) => {
+    clients.push(client)
+    client.createStream(feed).on(event as 'gap', () => undefined)
+  }
+  const unknown = /unknown event '(market|candle|retiring)'/
+  const configured = createClient({ ...access, ...keys })
+  expect(() => listen(configured, 'market')).toThrow(unknown)
+  listen(configured, 'retiring')
+  const bare = createClient({ ...access, plugins: [bars] })
+  expect(() => listen(bare, 'retiring')).toThrow(unknown)
+  listen(bare, 'candle')
+
+  /** What the types say: the compiler checks it, and nothing of it runs. */
+  const typed = (): void => {
+    configured.createStream(feed).on('retiring', ({ daysLeft }) => daysLeft.toFixed())
+    // @ts-expect-error: its stack has no marketGuard
+    configured.createStream(feed).on('market', () => undefined)
+    // @ts-expect-error: its stack has no retirement
+    bare.createStream(feed).on('retiring', () => undefined)
+    // @ts-expect-error: a candle is no verdict
+    bare.createStream(feed).on('candle', (candle: MarketVerdict) => candle)
+    // In a list of its own, in the call, under another name, and among plugins without a type.
+    const listed = [guard, bars, ...preset]
+    const anyOther: Plugin = { name: 'other' }
+    for (const client of [
+      createClient({ ...access, plugins: listed }),
+      createClient({ ...access, plugins: [guard, bars, ...preset] }),
+      createClient({ ...access, plugins: [anyOther, guard, { ...bars, name: 'mine' }, ...preset] }),
+    ]) {
+      const stream = client.createStream(feed)
+      stream.on('market', ({ tradable }) => tradable === true).on('candle', ({ open }) => open + 1n)
+      stream.once('retiring', ({ at }) => at.getTime())
+      // @ts-expect-error: its stack has no sink
+      stream.on('sink', () => undefined)
+      // A function for any stream takes it, and a list of any plugins may hold each.
+      const any: Stream = stream
+      any.on('report', report => report.feedID)
+    }
+    const plugins: Plugin[] = [guard, bars, ...preset]
+    const stream = createClient({ ...access, plugins }).createStream(feed)
+    // @ts-expect-error: this list has forgotten which plugins it holds
+    stream.on('market', () => undefined)
+  }
+  expect(typed).toBeInstanceOf(Function)
 })
 
 describe('an event that nobody declares', () => {

@@ -1,6 +1,8 @@
-import { type Config, createClient } from 'sluice'
+import { type Config, createClient, type RetirementEvents } from 'sluice'
 import type { Client, ClientOptions, Layer, Plugin, Plugins, Stage } from 'sluice/client'
+import type { CandleEvents } from 'sluice/plugins/candles'
 import type { DecodedReport } from 'sluice/plugins/decoders'
+import type { MarketEvents } from 'sluice/plugins/market-guard'
 import { createTelemetry } from 'sluice/plugins/telemetry'
 import { haPreset } from 'sluice/presets/ha'
 import { given } from '../command.js'
@@ -13,10 +15,16 @@ type MeasuredConfig = Pick<
 >
 
 /**
+ * The events of plugins that the watch listens to. It listens only to those whose plugin is in the
+ * stack.
+ */
+export type WatchedEvents = CandleEvents & MarketEvents & RetirementEvents
+
+/**
  * A client that counts the reports and calls of its plugins, and measures the ages of its reports.
  */
 export interface MeasuredClient {
-  readonly client: Client<DecodedReport>
+  readonly client: Client<DecodedReport, WatchedEvents>
   /** The names of all plugins. */
   readonly names: ReadonlySet<string>
   readonly counts: ReadonlyMap<string, PluginCounts>

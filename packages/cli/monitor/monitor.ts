@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { type Feed, type Stream, VERSION } from 'sluice/client'
+import { type Feed, VERSION } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import { asyncDispose } from 'sluice/internal'
-import type { DecodedReport } from 'sluice/plugins/decoders'
 import { Board } from './board.js'
 import type { MeasuredClient } from './measured-client.js'
 import { type RangeName, ranges } from './series.js'
 import { type Answers, isLoopback, type PageFiles, readPage, startServer } from './server.js'
-import { Watch } from './watch.js'
+import { Watch, type Watched } from './watch.js'
 
 /** A page that shows a stream. */
 export interface Monitor extends AsyncDisposable {
@@ -62,7 +61,7 @@ export async function startMonitor(
  */
 export async function monitorOf(
   source: ShownSource,
-  stream: Stream<DecodedReport>,
+  stream: Watched['stream'],
   { host = '127.0.0.1', port = 0, files = readPage() }: Place = {},
 ): Promise<{ readonly url: string; close(): Promise<void> }> {
   const { name, wire } = source

@@ -6,7 +6,7 @@ import { given } from '../command.js'
 import { joinOrigins, reasonOf, tellEvents } from '../stream/events.js'
 import { type Board, Journal } from './board.js'
 import { FeedTable } from './feed-table.js'
-import type { Ages, PluginCounts } from './measured-client.js'
+import type { Ages, PluginCounts, WatchedEvents } from './measured-client.js'
 import type { FeedDetails, FeedState, Load, OriginRow, RateDetails } from './messages.js'
 import { Readers } from './readers.js'
 import { type RangeName, Series } from './series.js'
@@ -20,7 +20,7 @@ const SAMPLES = 90
 /** A stream of a measured client. */
 export interface Watched {
   readonly client: Pick<Client, 'stack'>
-  readonly stream: Stream<DecodedReport>
+  readonly stream: Stream<DecodedReport, WatchedEvents>
   readonly counts: ReadonlyMap<string, PluginCounts>
   readonly ages: Ages
   readonly feeds: readonly Feed[]
@@ -96,7 +96,7 @@ export class Watch {
     return this.#feeds.details(feed, range, Date.now())
   }
 
-  #listen(stream: Stream<DecodedReport>): void {
+  #listen(stream: Watched['stream']): void {
     const feeds = this.#feeds
     stream.on('report', report => {
       const now = Date.now()

@@ -1,6 +1,6 @@
 import * as util from 'node:util'
 import { type Config, createClient, endpoints } from 'sluice'
-import type { Client, Plugin } from 'sluice/client'
+import type { Client, EventsOf, Plugin } from 'sluice/client'
 import { ValidationError } from 'sluice/core'
 import { checkURL, clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
@@ -206,13 +206,16 @@ export function configOf({ endpoint, wsEndpoint, credentials, egress }: Service)
 }
 
 /** Makes a client for a service. The plugins in `above` stand above the plugins of the preset. */
-export function connect(
+export function connect<const Above extends readonly Plugin<never>[] = []>(
   service: Service,
   more: Partial<Config> = {},
-  above: readonly Plugin<never>[] = [],
-): Client<DecodedReport> {
+  above?: Above,
+): Client<DecodedReport, EventsOf<Above>> {
   const config = { ...configOf(service), ...more }
-  if (above.length === 0) return createClient(config)
-  const plugins = [...above, ...(presetOf(config) as readonly Plugin<DecodedReport>[])]
-  return createClient({ ...pickOptions(config, clientNames), plugins })
+  if (above === undefined) return createClient(config) as Client<DecodedReport, never>
+  const plugins = [...above, ...presetOf(config)]
+  return createClient({ ...pickOptions(config, clientNames), plugins }) as Client<
+    DecodedReport,
+    EventsOf<Above>
+  >
 }

@@ -1,10 +1,14 @@
 import type { Stream } from 'sluice/client'
-import type { ReportSink } from 'sluice/plugins/sink'
+import type { ReportSink, SinkEvents } from 'sluice/plugins/sink'
 import type { IO } from '../io.js'
 import { count } from '../output/feeds.js'
 
 /** Prints what happens between a sink and its store. */
-export function noteSink(stream: Stream, name: string, note: (line: string) => void): void {
+export function noteSink(
+  stream: Stream<unknown, SinkEvents>,
+  name: string,
+  note: (line: string) => void,
+): void {
   stream.on('sink', ({ state, pending, error }) => {
     const why = error === undefined ? '' : `: ${error.message}`
     if (state !== 'open') note(`${name} is ${state}, ${count(pending, 'report')} wait${why}`)

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { type Client, createClient, defaultPreset, type Report } from 'sluice'
-import { candles } from 'sluice/plugins/candles'
-import { marketGuard } from 'sluice/plugins/market-guard'
+import { type CandleEvents, candles } from 'sluice/plugins/candles'
+import { type MarketEvents, marketGuard } from 'sluice/plugins/market-guard'
 import { type Clock, type RecordedReport, startDataEngine, startReplay } from '../index.js'
 import { sleep } from './support/signed.js'
 
@@ -18,7 +18,7 @@ const e18 = 10n ** 18n
 class Strategy {
   readonly decisions: string[] = []
   readonly recorded: RecordedReport[] = []
-  readonly #client: Client
+  readonly #client: Client<unknown, MarketEvents & CandleEvents>
   readonly #prices = new Map<string, bigint>()
 
   constructor(where: Where, begin: () => number) {

@@ -18,6 +18,7 @@ import {
   LogLevel,
   type Plugin,
   type Report,
+  type RetirementEvents,
   type Stream,
   type WebCrypto,
 } from 'sluice'
@@ -186,10 +187,15 @@ export async function streamOne(place: Place): Promise<string> {
     connectionStatusCallback: (isConnected, host, origin) => void [isConnected, host, origin],
   }
   const client = createClient(config)
-  holds<Same<typeof client, Client<DecodedReport>>>(true)
+  holds<Same<typeof client, Client<DecodedReport, RetirementEvents>>>(true)
+  const anyClient: Client<DecodedReport> = client
+  void anyClient
   try {
     await using stream = client.createStream([feedID], { maxReconnectAttempts: 2 })
-    holds<Same<typeof stream, Stream<DecodedReport>>>(true)
+    holds<Same<typeof stream, Stream<DecodedReport, RetirementEvents>>>(true)
+    stream.on('retiring', ({ daysLeft }) => void daysLeft.toFixed())
+    // @ts-expect-error: no plugin of the stack emits it, whatever this program imports
+    void (() => stream.on('market', () => undefined))
     const first = new Promise<Report<DecodedReport>>((resolve, reject) => {
       stream.on('report', resolve).on('error', reject)
       stream.on('status', status => {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { createClient, defaultPreset, type Plugin, type StreamOptions } from '../../../index.js'
+import { createClient, defaultPreset, type StreamOptions } from '../../../index.js'
 import { type Candle, type CandlesOptions, candles } from '../../../plugins/candles/index.js'
 import { memoryCursors } from '../../support/memory-cursors.js'
 import { feedID, type Service, startService } from '../../support/service/service.js'
@@ -23,7 +23,7 @@ afterAll(() => service.close())
 function open(options: Partial<CandlesOptions> = {}, streamOptions: StreamOptions = {}) {
   const { apiKey, userSecret, endpoint, wsEndpoint } = service
   const bars = candles({ intervals: ['1s'], ...options })
-  const plugins: Plugin[] = [bars, ...defaultPreset({ apiKey, userSecret, retryDelay: 5 })]
+  const plugins = [bars, ...defaultPreset({ apiKey, userSecret, retryDelay: 5 })]
   const client = createClient({ endpoint, wsEndpoint, plugins })
   closers.push(() => client.close())
   const stream = client.createStream(feed, { queue: 0, ...streamOptions })
@@ -173,7 +173,7 @@ describe('candles of a stream', () => {
     const warnings: string[] = []
     const bars = candles({ intervals: ['1s'], field: 'midpoint', warmUp: 0 })
     const logging = { logger: { warn: (line: string) => void warnings.push(line) } }
-    const plugins: Plugin[] = [bars, ...defaultPreset({ apiKey, userSecret, logging })]
+    const plugins = [bars, ...defaultPreset({ apiKey, userSecret, logging })]
     const client = createClient({ endpoint, wsEndpoint, plugins })
     closers.push(() => client.close())
     const stream = client.createStream(feed)

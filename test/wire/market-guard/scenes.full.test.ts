@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import { type Client, createClient, defaultPreset, type Plugin } from '../../../index.js'
 import {
+  type MarketEvents,
   type MarketReason,
   marketGuard,
   marketReasons,
@@ -27,7 +28,7 @@ interface Catalogue {
 const path = '/api/v1/discovery'
 let engine: DataEngine
 let fake: FakeCatalogue
-let client: Client | undefined
+let client: Client<unknown, MarketEvents> | undefined
 const wrong = { tradable: [] as string[], refused: [] as string[] }
 const seen = new Set<MarketReason>()
 

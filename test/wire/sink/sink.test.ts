@@ -406,6 +406,27 @@ describe('a sink', () => {
     expect(store.kept[other]).toBe(last)
   })
 
+  test('of two clients that share it, stores the candles of the client that makes candles', async () => {
+    const store = new MemoryStore()
+    const { apiKey, userSecret, endpoint, wsEndpoint } = service
+    const stored = sink(store, { maxDelay: 5 })
+    const preset = defaultPreset({ apiKey, userSecret })
+    const bars = candles({ intervals: ['1s'], warmUp: 0 })
+    const [one, two] = [
+      [stored, bars, ...preset],
+      [stored, ...preset],
+    ].map(plugins => {
+      const client = createClient({ endpoint, wsEndpoint, plugins })
+      closers.push(() => client.close())
+      return client.createStream(other)
+    })
+    await Promise.all([one?.connect(), two?.connect()])
+    const start = Math.ceil(Date.now() / 1000) * 1000 + 1000
+    service.publish(other, { observed: start - 1, validFrom: start - 1 })
+    service.publish(other, { observed: start + 999, validFrom: start })
+    await until(() => store.candles.size === 1)
+  })
+
   test('stores candles with the reports', async () => {
     const store = new MemoryStore()
     const bars = candles({ intervals: ['1s'], warmUp: 0 })
