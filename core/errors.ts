@@ -54,7 +54,19 @@ export class DataStreamsError extends Error {
     const isRetryable = { value: false, writable: true }
     Object.defineProperty(DataStreamsError.prototype, 'isRetryable', isRetryable)
     Object.defineProperty(DataStreamsError.prototype, brand, { value: true })
+    Object.defineProperty(DataStreamsError, Symbol.hasInstance, { value: isInstance })
   }
+}
+
+/** The test of `instanceof`. An error of a second copy of this library counts, by its name. */
+function isInstance(this: typeof DataStreamsError, value: unknown): boolean {
+  if (Object.prototype.isPrototypeOf.call(this.prototype, value as object)) return true
+  // Each class of this library has a name of its own on its prototype.
+  if (!Object.hasOwn(this.prototype, 'name') || !isStreamsError(value)) return false
+  const { name } = this.prototype
+  let each: Error = value
+  while (!Object.hasOwn(each, brand) && each.name !== name) each = Object.getPrototypeOf(each)
+  return each.name === name
 }
 
 /** An option or an argument breaks a rule. The message names the field and the rule. */

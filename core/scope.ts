@@ -55,10 +55,15 @@ export interface ClientScope extends ScopeFacts {
   find<Service>(key: ServiceKey<Service>): Service | undefined
 }
 
-/** Identifies a service and its type. The object itself is the key. */
+/** Identifies a service and its type. The object itself is the key, unless it has an `id`. */
 export interface ServiceKey<in out Service> {
   /** Describes the service in errors. */
   readonly name: string
+  /**
+   * A unique text. All keys with the same text are one key, so that two copies of a library share
+   * the service (ES module beside CommonJS).
+   */
+  readonly id?: string
   /** Never set: it carries the type. */
   readonly type?: (service: Service) => Service
 }
@@ -68,13 +73,13 @@ export type Services = Pick<ClientScope, 'provide' | 'find'>
 
 /** Creates an empty set of services. */
 export function createServices(): Services {
-  const services = new Map<object, unknown>()
+  const services = new Map<unknown, unknown>()
   return {
     provide<Service>(key: ServiceKey<Service>, service: Service) {
-      if (services.has(key))
+      if (services.has(key.id ?? key))
         throw new ValidationError(`two plugins provide ${key.name}: a stack has one`)
-      services.set(key, service)
+      services.set(key.id ?? key, service)
     },
-    find: <Service>(key: ServiceKey<Service>) => services.get(key) as Service | undefined,
+    find: <Service>(key: ServiceKey<Service>) => services.get(key.id ?? key) as Service | undefined,
   }
 }

@@ -32,7 +32,7 @@ export const intervalSeconds: Readonly<Record<CandleInterval, number>> = {
 }
 
 /** Provided in a client whose streams emit candles. */
-export const candlesKey: ServiceKey<true> = { name: 'the candles of streams' }
+export const candlesKey: ServiceKey<true> = { name: 'the candles of streams', id: 'sluice/candles' }
 
 /** A range of time, both ends included, in the feed's unit. */
 export interface CandleRange {

@@ -53,23 +53,123 @@ export interface DecoderTable<out Data = unknown> {
   verify(report: Report): Promise<void>
 }
 
-// These are maps and not fields, so that reports without an entry need no memory for it.
+// This is a map and not a field, so that reports without an entry need no memory for it.
 const contexts = new WeakMap<Report, ReportContext>()
-const acknowledged = new WeakMap<Report, (report: Report) => void>()
 
-/** Calls the listener when the report is acknowledged. */
+/**
+ * The state of a report. Its key is a symbol that all copies of this library share, and it is an
+ * enumerable property of its own. So a Proxy of the report, a copy of it, and the other form of the
+ * package (ES module or CommonJS) reach the same state.
+ */
+const stateKey: unique symbol = Symbol.for('sluice.report')
+
+/**
+ * The state of a report. Its fields are private, so that a comparison sees no difference between
+ * two states.
+ */
+class State<out Data> {
+  readonly #table: DecoderTable<Data>
+  #decoded: Data | undefined
+  #failure: unknown
+  #isNewest: boolean | undefined
+  #isVerified: boolean
+  #signedLater: SignedLater | undefined
+  #acknowledge: (() => void) | undefined
+
+  constructor(table: DecoderTable<Data>) {
+    this.#table = table
+    this.#decoded = undefined
+    this.#failure = undefined
+    this.#isNewest = undefined
+    this.#isVerified = false
+    this.#signedLater = undefined
+    this.#acknowledge = undefined
+  }
+
+  static {
+    // Vue and lodash leave an object with a tag of its own as it is, and Valtio an iterable.
+    Object.defineProperty(State.prototype, Symbol.toStringTag, { value: 'ReportState' })
+    Object.defineProperty(State.prototype, Symbol.iterator, { value: undefined })
+  }
+
+  decode({ fullReport, feedID }: Report<Data>): Data {
+    if (this.#decoded !== undefined) return this.#decoded
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      this.#decoded = this.#table.decode(fullReport, feedID)
+      return this.#decoded
+    } catch (thrown) {
+      this.#failure = thrown
+      throw thrown
+    }
+  }
+
+  verify(report: Report): Promise<void> {
+    return this.#table.verify(report)
+  }
+
+  get isNewest(): boolean | undefined {
+    return this.#isNewest
+  }
+  set isNewest(value: boolean | undefined) {
+    this.#isNewest = value
+  }
+
+  get isVerified(): boolean {
+    return this.#isVerified
+  }
+  set isVerified(value: boolean) {
+    this.#isVerified = value
+  }
+
+  get signedLater(): SignedLater | undefined {
+    return this.#signedLater
+  }
+  set signedLater(value: SignedLater | undefined) {
+    this.#signedLater = value
+  }
+
+  get acknowledge(): (() => void) | undefined {
+    return this.#acknowledge
+  }
+  set acknowledge(value: (() => void) | undefined) {
+    this.#acknowledge = value
+  }
+}
+
+/** The state of a report; undefined for an object of a plugin that is not a report. */
+function stateOf<Data>(report: Report<Data>): State<Data> | undefined {
+  return (report as { [stateKey]?: State<Data> })[stateKey]
+}
+
+/** The test of `instanceof`: a report of any copy of this library. */
+function isReport(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && stateOf(value as Report) !== undefined
+}
+
+/** Calls the listener when the report, or a copy of it, is acknowledged. */
 export function onAcknowledge(report: Report, listener: (report: Report) => void): void {
-  acknowledged.set(report, listener)
+  const state = stateOf(report)
+  if (state !== undefined) state.acknowledge = () => listener(report)
 }
 
 /** Sets `signedLater` of a report. */
-export let markSignedLater: (report: Report, facts: SignedLater) => void
+export function markSignedLater(report: Report, facts: SignedLater): void {
+  const state = stateOf(report)
+  if (state !== undefined) state.signedLater = facts
+}
 
 /** Sets `isNewest` of a report, just before a stream delivers it. */
-export let markNewest: (report: Report, isNewest: boolean) => void
+export function markNewest(report: Report, isNewest: boolean): void {
+  const state = stateOf(report)
+  if (state !== undefined) state.isNewest = isNewest
+}
 
 /** Sets `verified` of a report. For a plugin that verifies signatures. */
-export let markVerified: (report: Report) => void
+export function markVerified(report: Report): void {
+  const state = stateOf(report)
+  if (state !== undefined) state.isVerified = true
+}
 
 /** The decoded fields that every version has. A report has most of them itself. */
 const commonFields: ReadonlySet<string> = new Set([
@@ -104,12 +204,6 @@ export class Report<out Data = unknown> {
    * your program requested the report.
    */
   readonly source: ReportSource
-  readonly #table: DecoderTable<Data>
-  #decoded: Data | undefined
-  #failure: unknown
-  #isNewest: boolean | undefined
-  #isVerified: boolean
-  #signedLater: SignedLater | undefined
 
   constructor(
     feedID: string,
@@ -126,28 +220,15 @@ export class Report<out Data = unknown> {
     this.observationsTimestamp = observationsTimestamp
     this.origin = origin
     this.source = source
-    this.#table = table
-    this.#decoded = undefined
-    this.#failure = undefined
-    this.#isNewest = undefined
-    this.#isVerified = false
-    this.#signedLater = undefined
+    ;(this as { [stateKey]?: State<Data> })[stateKey] = new State(table)
   }
 
   static {
-    markNewest = (report, isNewest) => {
-      // A plugin may pass on an object that is not a Report.
-      if (#isNewest in report) report.#isNewest = isNewest
-    }
-    markVerified = report => {
-      if (#isVerified in report) report.#isVerified = true
-    }
-    markSignedLater = (report, facts) => {
-      if (#signedLater in report) report.#signedLater = facts
-    }
+    Object.defineProperty(Report, Symbol.hasInstance, { value: isReport })
     // What `console.log` of Node and Bun writes.
     Object.defineProperty(Report.prototype, Symbol.for('nodejs.util.inspect.custom'), {
       value: inspectReport,
+      configurable: true,
     })
   }
 
@@ -157,7 +238,7 @@ export class Report<out Data = unknown> {
    * delivery, and for a report of a request.
    */
   get isNewest(): boolean | undefined {
-    return this.#isNewest
+    return stateOf(this)?.isNewest
   }
 
   /**
@@ -165,7 +246,7 @@ export class Report<out Data = unknown> {
    * `verify()` since.
    */
   get verified(): boolean {
-    return this.#isVerified
+    return stateOf(this)?.isVerified === true
   }
 
   /**
@@ -175,7 +256,7 @@ export class Report<out Data = unknown> {
    * the newest report of its feed.
    */
   get signedLater(): SignedLater | undefined {
-    return this.#signedLater
+    return stateOf(this)?.signedLater
   }
 
   /**
@@ -184,15 +265,7 @@ export class Report<out Data = unknown> {
    * even then.
    */
   get decoded(): Data {
-    if (this.#decoded !== undefined) return this.#decoded
-    if (this.#failure !== undefined) throw this.#failure
-    try {
-      this.#decoded = this.#table.decode(this.fullReport, this.feedID)
-      return this.#decoded
-    } catch (thrown) {
-      this.#failure = thrown
-      throw thrown
-    }
+    return (stateOf(this) as State<Data>).decode(this)
   }
 
   /**
@@ -229,7 +302,7 @@ export class Report<out Data = unknown> {
    * `acknowledge: 'manual'`: it does nothing for other reports, or when it is called again.
    */
   acknowledge(): void {
-    acknowledged.get(this)?.(this)
+    stateOf(this)?.acknowledge?.()
   }
 
   /**
@@ -254,7 +327,7 @@ export class Report<out Data = unknown> {
    * `verify`. Rejects with ReportVerificationError, whose `reason` says what is wrong.
    */
   verify(): Promise<void> {
-    return this.#table.verify(this)
+    return (stateOf(this) as State<Data>).verify(this)
   }
 }
 

@@ -43,6 +43,7 @@ const MOST_CACHED = 8
  */
 export const seenStreams: ServiceKey<WeakMap<object, SeenFeeds>> = {
   name: 'the times seen in streams',
+  id: 'sluice/seen-times',
 }
 
 /**

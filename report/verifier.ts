@@ -49,7 +49,10 @@ export interface VerificationMetrics {
 }
 
 /** The key under which a plugin provides the verifier of `report.verify`. */
-export const reportVerifier: ServiceKey<ReportVerifier> = { name: 'the report verifier' }
+export const reportVerifier: ServiceKey<ReportVerifier> = {
+  name: 'the report verifier',
+  id: 'sluice/report-verifier',
+}
 
 /**
  * Why a report was not verified, as a word that does not change between versions.

@@ -31,11 +31,13 @@ export const credentialsKey: ServiceKey<{
   generation: number
 }> = {
   name: 'the credentials of requests',
+  id: 'sluice/credentials',
 }
 
 /** When feeds are going to retire, in milliseconds by feed id: a map for each stream. */
 export const retirementKey: ServiceKey<Set<ReadonlyMap<string, number>>> = {
   name: 'the retirement of feeds',
+  id: 'sluice/retirement',
 }
 
 /**
@@ -44,6 +46,7 @@ export const retirementKey: ServiceKey<Set<ReadonlyMap<string, number>>> = {
  */
 export const cursorStoreKey: ServiceKey<(feedIDs: readonly string[]) => CursorStore | undefined> = {
   name: 'the cursors of streams',
+  id: 'sluice/cursor-store',
 }
 
 /** The counters that plugins may increase. */
@@ -134,7 +137,10 @@ export interface RequestQueue {
 }
 
 /** The key under which a plugin that lets requests wait says which do. */
-export const requestQueue: ServiceKey<RequestQueue> = { name: 'the queue of requests' }
+export const requestQueue: ServiceKey<RequestQueue> = {
+  name: 'the queue of requests',
+  id: 'sluice/request-queue',
+}
 
 /** A page of a feed's reports in ascending order. */
 export type FetchedPage = readonly Report[] & {

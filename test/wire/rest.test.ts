@@ -49,7 +49,7 @@ describe('the six operations', () => {
       .ledger()
       .filter(entry => entry.feedID === ethUsd)
       .at(-1)
-    expect({ ...report }).toEqual({
+    expect({ ...report }).toMatchObject({
       feedID: ethUsd,
       fullReport: published?.fullReport,
       validFromTimestamp: 1_700_000_024,
