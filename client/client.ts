@@ -197,6 +197,7 @@ export function createClient<const Given extends Plugins>(
     ...requestsOf(context, parent),
     metrics: totals.read,
     now: present.now,
+    serviceNow: present.serviceNow,
     timing,
     find: services.find,
   })

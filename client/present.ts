@@ -139,6 +139,15 @@ export class Present {
     return monotonic + this.#offset
   }
 
+  /**
+   * The present by the newest date of the service alone; undefined if no answer had a date. Like
+   * `now`, in milliseconds of Unix time.
+   */
+  readonly serviceNow = (): number | undefined => {
+    const newest = [...this.#dates.values()].at(-1)
+    return newest && newest.offset + performance.now()
+  }
+
   /** Calls back when the correction changes. Returns a function that removes the watcher. */
   watch(watcher: (change: ClockChange) => void): () => void {
     this.#watchers.add(watcher)
@@ -393,10 +402,12 @@ function agree(one: Witness, other: Witness): boolean {
 export class GivenPresent extends Present {
   override horizon: number = Number.POSITIVE_INFINITY
   override readonly now: () => number
+  override readonly serviceNow: () => number
 
   constructor(now: () => number) {
     super(now, () => undefined)
     this.now = now
+    this.serviceNow = now
   }
 
   override get offsetMs(): number {

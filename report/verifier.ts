@@ -74,6 +74,7 @@ export const reportVerifier: ServiceKey<ReportVerifier> = {
  * | `wrong-feed` | the signed feed id differs from the envelope's or from the expected feed id | the service |
  * | `wrong-time` | a signed time differs from the envelope's or from the expected time | the service |
  * | `expired` | its `expiresAt` has passed | an old report |
+ * | `too-old` | it claims to be of the present, and is older than `maxAge` | an old report |
  */
 export type VerificationFailure =
   | 'malformed'
@@ -91,6 +92,7 @@ export type VerificationFailure =
   | 'wrong-feed'
   | 'wrong-time'
   | 'expired'
+  | 'too-old'
 
 /** The reasons that say nothing about the report. The report may still be verified later. */
 const RETRYABLE: ReadonlySet<VerificationFailure> = new Set([

@@ -14,6 +14,8 @@ export type { CursorStore }
 export interface RequestScope extends ScopeFacts {
   /** Distinguishes it from scopes of streams and clients. */
   readonly kind: 'request'
+  /** The purpose of the request: the method of the client, such as `getLatestReport`. */
+  readonly operation: string
   /** The feeds of the request. */
   readonly feedIDs: readonly string[]
   /** The client, for the plugin's own requests. */
@@ -186,6 +188,12 @@ export interface PluginClient extends Rest {
    * dates and by the reports.
    */
   now(): number
+  /**
+   * The present by the newest `Date` of the service, in milliseconds of Unix time. Undefined if no
+   * answer had a date, so that nothing but this machine's clock says the time. With the option
+   * `clock`, it is the time of this clock.
+   */
+  serviceNow(): number | undefined
   /**
    * The time for what depends on the time of reports, such as how long a report may be late. It is
    * that of the option `clock`, and otherwise the platform's.

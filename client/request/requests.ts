@@ -234,7 +234,7 @@ export class Requests<Data> implements Rest<Data> {
   ): Promise<RequestReply> {
     const life = createLifetime(this.#context.life, caller)
     const headers = { ...userAgent, ...Object.fromEntries(given) }
-    const scope = new Scope(this.#context, [], life)
+    const scope = new Scope(this.#context, operation, [], life)
     const made = this.#call(operation, method, url, headers, scope, 'plugin')
     const call = body === undefined ? made : { ...made, body }
     try {
@@ -308,7 +308,7 @@ export class Requests<Data> implements Rest<Data> {
     const { endpoint, handler, plugins, log, table } = this.#context
     const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
     const life = createLifetime(this.#context.life, caller)
-    const scope = new Scope(this.#context, feedIDs, life)
+    const scope = new Scope(this.#context, name, feedIDs, life)
     const accept = { accept: 'application/json', ...userAgent }
     const maker = this.#parent === undefined ? 'user' : 'plugin'
     const call = this.#call(name, 'GET', endpoint + path, accept, scope, purpose ?? maker)
@@ -358,6 +358,7 @@ function cacheOf(context: Pick<RequestsContext, 'now' | 'find'>): CatalogueCache
 /** The life of a request, as its plugins see it. */
 class Scope implements RequestScope {
   readonly kind = 'request'
+  readonly operation: string
   readonly feedIDs: readonly string[]
   readonly log: Log
   readonly defer: RequestScope['defer']
@@ -367,9 +368,15 @@ class Scope implements RequestScope {
   readonly #life: Lifetime
   readonly #pending: Promise<unknown>[] = []
 
-  constructor(context: RequestsContext, feedIDs: readonly string[], life: Lifetime) {
+  constructor(
+    context: RequestsContext,
+    operation: string,
+    feedIDs: readonly string[],
+    life: Lifetime,
+  ) {
     this.#context = context
     this.#life = life
+    this.operation = operation
     this.feedIDs = feedIDs
     this.log = context.log
     this.defer = life.defer

@@ -6,12 +6,25 @@ import {
   type Claim,
   checkClaim,
   checkQuorum,
+  type Expected,
   isRejection,
   type Rejection,
   readClaim,
   toError,
 } from './rule.js'
 import { createSignerSource, type SignerSource } from './signer-source.js'
+
+/**
+ * How many milliseconds after its expiry, or beyond its highest age, a report is accepted. A `Date`
+ * has whole seconds, and its answer takes time.
+ */
+const TOLERANCE = 5000
+
+/** The time at which a report is checked, and the rules for its age. */
+export interface AgeRule extends Pick<Expected, 'now' | 'checkExpiry' | 'maxAge'> {
+  /** Whether the time is the service's, and not this machine's alone. */
+  readonly isDated: boolean
+}
 
 /**
  * Checks reports as they arrive. The recovery of signers, and its threads, start with the first
@@ -28,6 +41,8 @@ export class Checker {
   readonly #early: Job[] = []
   #recovery: Recovery | undefined
   #isEnded = false
+  /** Whether the log was told of an old report at a time when no date was known. */
+  #hasWarned = false
 
   constructor(options: CheckedVerifyOptions, log: Log) {
     this.#options = options
@@ -48,10 +63,15 @@ export class Checker {
    * is verified. The checks may end in any order. If a check is no longer wanted, `done` may not be
    * called. Returns a function that cancels the lookup of signers.
    */
-  check(report: Report, isWanted: () => boolean, done: (failure?: Error) => void): () => void {
+  check(
+    report: Report,
+    age: AgeRule,
+    isWanted: () => boolean,
+    done: (failure?: Error) => void,
+  ): () => void {
     const reject = (rejection: Rejection): void =>
       queueMicrotask(() => done(toError(rejection, report.feedID, report)))
-    const claim = this.#readClaim(report)
+    const claim = this.#readClaim(report, age)
     if (isRejection(claim)) {
       reject(claim)
       return () => undefined
@@ -85,12 +105,21 @@ export class Checker {
     this.#recovery?.end()
   }
 
-  #readClaim(report: Report): Claim | Rejection {
+  #readClaim(report: Report, { isDated, ...age }: AgeRule): Claim | Rejection {
     const { feedID, fullReport, validFromTimestamp, observationsTimestamp } = report
     const claim = readClaim(fullReport, feedID)
     if (isRejection(claim)) return claim
-    const now = this.#options.checkExpiry ? this.#options.now() : undefined
-    return checkClaim(claim, { validFromTimestamp, observationsTimestamp, now }) ?? claim
+    const times = { validFromTimestamp, observationsTimestamp, tolerance: TOLERANCE }
+    const rejection = checkClaim(claim, { ...times, ...age })
+    const isOld = rejection?.reason === 'expired' || rejection?.reason === 'too-old'
+    if (!isOld || isDated) return rejection ?? claim
+    if (!this.#hasWarned)
+      this.#log.warn?.(
+        `report of feed ${feedID}: ${rejection.rule} by this machine's clock. It is delivered, because no answer of the service had a Date`,
+        { feedID },
+      )
+    this.#hasWarned = true
+    return claim
   }
 
   /**

@@ -45,13 +45,16 @@ export function verify(given: VerifyOptions): Plugin<never> {
   function verifyReports(next: Sink, scope: StreamScope | RequestScope): Sink {
     const own = scope.client.find(service)
     if (own === undefined) throw new ValidationError('verify: setup has not run')
-    if (scope.kind === 'request') return verifyAnswer(next, scope, own.verifier, isChosen)
+    own.verifier.learn(scope.client)
+    if (mode === 'on-demand') return noteLatest(next, scope, own.verifier)
+    if (scope.kind === 'request')
+      return noteLatest(verifyAnswer(next, scope, own.verifier, isChosen), scope, own.verifier)
     const stage = new StreamStage(next, scope, { ...own, isChosen, maxPending })
     own.verifier.stages.set(scope, stage)
     return report => stage.take(report)
   }
 
-  return { name: 'verify', setup, ...(mode === 'on-demand' ? {} : { report: verifyReports }) }
+  return { name: 'verify', setup, report: verifyReports }
 }
 
 /** How many random numbers are drawn at a time: a call of the platform for each would cost more. */
@@ -70,6 +73,15 @@ function createSecureRandom(): () => number {
       left = DRAWS
     }
     return (draws[--left] as number) / 2 ** 32
+  }
+}
+
+/** Tells the verifier which reports of a request claim to be of the present. */
+function noteLatest(next: Sink, scope: StreamScope | RequestScope, verifier: Verifier): Sink {
+  if (scope.kind === 'stream' || scope.operation !== 'getLatestReport') return next
+  return function note(report) {
+    verifier.addLatest(report)
+    next(report)
   }
 }
 

@@ -1,6 +1,5 @@
 import { ValidationError } from '../../core/errors.js'
 import {
-  checkBoolean,
   checkFunction,
   checkNumber,
   checkOptions,
@@ -118,8 +117,6 @@ export interface VerificationRules {
   readonly signers: Signers
   /** How many signatures a report needs. @default 'at-least' */
   readonly quorum?: Quorum
-  /** Whether a report that has expired is rejected. @default false */
-  readonly checkExpiry?: boolean
   /**
    * The library that recovers the signers. `secp256k1` is an optional peer dependency in machine
    * code. `wasm` is libsecp256k1 as WebAssembly, which the package carries and which takes about
@@ -138,6 +135,19 @@ export interface VerifyOptions extends VerificationRules {
    */
   readonly mode?: VerifyMode
   /**
+   * Which expired reports are rejected: those that claim to be of the present (`current`), all, or
+   * none. A live report and the report of `getLatestReport` claim to be of the present. A report of
+   * a page, of a time or of a backfill does not. The present is the service's `Date`. While no
+   * answer of the service had a date, an expired report is delivered, with a warning.
+   * @default 'current'
+   */
+  readonly checkExpiry?: 'current' | boolean
+  /**
+   * The highest age of a report that claims to be of the present, in milliseconds. The age is the
+   * time since the observations. @default Infinity
+   */
+  readonly maxAge?: number
+  /**
    * The number of threads that recover signers. With 0, the event loop recovers them: a report of
    * two signatures blocks it for 0.2 ms with secp256k1, 0.3 ms with wasm and 4 ms with noble.
    * @default the number of cores less one, 1 to 4
@@ -155,7 +165,7 @@ export interface VerifyOptions extends VerificationRules {
    * @default 1024
    */
   readonly maxPending?: number
-  /** Returns Unix time in milliseconds, to check expiry. @default Date.now */
+  /** Returns the present in milliseconds of Unix time. @default the service's `Date` */
   readonly now?: () => number
   /**
    * Draws the sample. Returns unpredictable numbers from 0 to below 1.
@@ -168,26 +178,26 @@ export interface VerifyOptions extends VerificationRules {
 export const ruleSchema: {
   readonly signers: Rule<Signers>
   readonly quorum: Rule<Quorum>
-  readonly checkExpiry: Rule<boolean>
   readonly curveLibrary: Rule<CurveLibraryChoice>
 } = {
   signers: signersRule,
   quorum: withDefault('at-least', oneOf('at-least', 'exactly')),
-  checkExpiry: withDefault(false, checkBoolean),
   curveLibrary: withDefault('auto', oneOf('auto', 'noble', 'secp256k1', 'wasm')),
 } satisfies Schema<VerificationRules>
 
 const schema = {
   ...ruleSchema,
   mode: withDefault('all', checkMode),
+  checkExpiry: withDefault('current', checkExpiry),
+  maxAge: withDefault(Number.POSITIVE_INFINITY, number({ min: 1, infinite: true })),
   workers: optional(number({ min: 0, max: 64, whole: true })),
   worker: optional(checkFunction<() => VerifyWorker>),
   maxPending: withDefault(1024, number({ min: 1, whole: true })),
-  now: withDefault(() => Date.now(), checkFunction<() => number>),
+  now: optional(checkFunction<() => number>),
   random: optional(checkFunction<() => number>),
 } satisfies Schema<VerifyOptions>
 
-type Unset = 'workers' | 'worker' | 'random'
+type Unset = 'workers' | 'worker' | 'random' | 'now'
 /** The options of `verify`, checked. */
 export type CheckedVerifyOptions = Required<Omit<VerifyOptions, Unset>> & Pick<VerifyOptions, Unset>
 
@@ -199,6 +209,11 @@ export function readVerifyOptions(given: VerifyOptions): CheckedVerifyOptions {
 function signersRule(_field: string, value: unknown): Signers {
   checkSigners(value as Signers)
   return value as Signers
+}
+
+function checkExpiry(field: string, value: unknown): 'current' | boolean {
+  if (value === 'current' || typeof value === 'boolean') return value
+  throw new ValidationError(`${field} must be 'current', true or false`)
 }
 
 function checkMode(field: string, mode: unknown): VerifyMode {

@@ -102,8 +102,14 @@ export function readClaim(fullReport: unknown, wanted?: string): Claim | Rejecti
 export interface Expected {
   readonly validFromTimestamp?: number | undefined
   readonly observationsTimestamp?: number | undefined
-  /** Unix time in milliseconds. If it is undefined, expiry is not checked. */
+  /** Unix time in milliseconds. If it is undefined, neither expiry nor age is checked. */
   readonly now?: number | undefined
+  /** Milliseconds by which `now` may be wrong. @default 0 */
+  readonly tolerance?: number
+  /** Whether a report that has expired is rejected. @default true */
+  readonly checkExpiry?: boolean
+  /** The highest age of the report, in milliseconds. @default Infinity */
+  readonly maxAge?: number
 }
 
 /** Compares a claim with the expected facts, and checks its expiry. */
@@ -113,12 +119,15 @@ export function checkClaim(claim: Claim, expected: Expected): Rejection | undefi
     if (time !== undefined && claim[name] !== undefined && time !== claim[name])
       return { reason: 'wrong-time', rule: `its ${name} is ${claim[name]}, not ${time}` }
   }
-  const { now } = expected
-  const { feedID, expiresAt } = claim
-  if (now === undefined || expiresAt === undefined) return undefined
-  const time = feedResolution(feedID) === 's' ? Math.floor(now / 1000) : now
-  return time > expiresAt
-    ? { reason: 'expired', rule: `it expired at ${expiresAt}, and now is ${time}` }
+  const { now, tolerance = 0, checkExpiry = true, maxAge = Number.POSITIVE_INFINITY } = expected
+  const { feedID, expiresAt = Number.POSITIVE_INFINITY, observationsTimestamp: observed } = claim
+  if (now === undefined) return undefined
+  const unit = feedResolution(feedID) === 's' ? 1000 : 1
+  const time = Math.floor(now / unit)
+  if (checkExpiry && Math.floor((now - tolerance) / unit) > expiresAt)
+    return { reason: 'expired', rule: `it expired at ${expiresAt}, and now is ${time}` }
+  return now - tolerance > observed * unit + maxAge
+    ? { reason: 'too-old', rule: `it was observed at ${observed}, and now is ${time}` }
     : undefined
 }
 

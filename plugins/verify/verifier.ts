@@ -1,3 +1,4 @@
+import type { PluginClient } from '../../client/contract/scope.js'
 import { onAbort } from '../../core/async.js'
 import { DataStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
@@ -7,7 +8,7 @@ import {
   type ReportVerifier,
   type VerificationMetrics,
 } from '../../report/verifier.js'
-import type { Checker } from './checker.js'
+import type { AgeRule, Checker } from './checker.js'
 import type { CheckedVerifyOptions } from './options.js'
 
 type Settled = Parameters<ReportVerifier['check']>[1]
@@ -25,6 +26,9 @@ const noFacts = {
   reportsPerSecond: undefined,
 } as const
 
+/** The rule of a report whose age does not matter. */
+const ageless: AgeRule = { isDated: true }
+
 /**
  * The verifier of a client. It checks each report once, and remembers the result as long as the
  * report is in memory. The code for the checks is loaded with the first report.
@@ -37,12 +41,26 @@ export class Verifier implements ReportVerifier {
   /** The results: the error of a rejected report, undefined for a verified report. */
   readonly #known = new WeakMap<Report, Error | undefined>()
   readonly #checks = new Map<Report, Check>()
+  /** The reports of requests that claim to be of the present. */
+  readonly #latest = new WeakSet<Report>()
+  /** Tells the present. Undefined before the first stream or request. */
+  #time: Pick<PluginClient, 'now' | 'serviceNow'> | undefined
   #checker: Checker | undefined
   #isEnded = false
 
   constructor(options: CheckedVerifyOptions, log: Log = {}) {
     this.#options = options
     this.#log = log
+  }
+
+  /** Learns who tells the present: the client of a stream or request. */
+  learn(time: Pick<PluginClient, 'now' | 'serviceNow'>): void {
+    this.#time = time
+  }
+
+  /** The report claims to be of the present, as a live report does. */
+  addLatest(report: Report): void {
+    this.#latest.add(report)
   }
 
   check(report: Report, settled: Settled): (() => void) | undefined {
@@ -132,9 +150,24 @@ export class Verifier implements ReportVerifier {
   #run(checker: Checker, report: Report, check: Check): void {
     check.cancel = checker.check(
       report,
+      this.#ageRuleOf(report),
       () => this.#checks.get(report) === check,
       failure => this.#settle(report, check, failure),
     )
+  }
+
+  /** The time and the rules for the age of a report. No time if its age does not matter. */
+  #ageRuleOf(report: Report): AgeRule {
+    const { checkExpiry, maxAge, now = this.#time?.serviceNow } = this.#options
+    const isCurrent = report.source === 'live' || this.#latest.has(report)
+    if (!isCurrent && checkExpiry !== true) return ageless
+    const dated = now?.()
+    return {
+      now: dated ?? this.#time?.now(),
+      isDated: dated !== undefined,
+      checkExpiry: checkExpiry !== false,
+      ...(isCurrent && { maxAge }),
+    }
   }
 
   #settle(report: Report, check: Check, failure: Error | undefined): void {

@@ -1,5 +1,13 @@
 import { abortable } from '../../core/async.js'
-import { checkSignal, number, optional, readOptions, type Schema } from '../../core/options.js'
+import {
+  checkBoolean,
+  checkSignal,
+  number,
+  optional,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../core/options.js'
 import { parseFeedID } from '../../report/feed-id.js'
 import { readContext } from '../../report/full-report.js'
 import { ruleSchema, type Signers, type VerificationRules } from './options.js'
@@ -24,6 +32,8 @@ export interface VerifyReportOptions extends VerificationRules {
   readonly validFromTimestamp?: number
   /** The `observationsTimestamp` of the envelope, in the feed's unit. */
   readonly observationsTimestamp?: number
+  /** Whether a report that has expired by this machine's clock is rejected. @default false */
+  readonly checkExpiry?: boolean
   /** Aborts the wait for the source of signers. */
   readonly signal?: AbortSignal
 }
@@ -54,6 +64,7 @@ const schema = {
   feedID: optional((_field, value) => parseFeedID(value as string)),
   validFromTimestamp: time,
   observationsTimestamp: time,
+  checkExpiry: withDefault(false, checkBoolean),
   signal: checkSignal,
 } satisfies Schema<VerifyReportOptions>
 

@@ -24,6 +24,8 @@ function start({ curveLibrary, workers }) {
   let end
   let verifier
   verify({ signers, curveLibrary, workers }).setup({
+    place() {},
+    has: () => false,
     stack: [],
     provide(_key, made) {
       verifier ??= made

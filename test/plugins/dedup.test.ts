@@ -245,8 +245,8 @@ describe('dedup', () => {
     expect(plugin.report?.(next, { kind: 'request' } as never)).toBe(next)
     const counts = [0, 0]
     const client = createServices()
-    plugin.setup?.(client as never)
     const nothing = () => undefined
+    plugin.setup?.({ ...client, place: nothing } as never)
     const sinks = counts.map((_, index) => {
       const scope = {
         kind: 'stream',

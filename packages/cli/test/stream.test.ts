@@ -53,6 +53,7 @@ const publish = (feedID: string, time: number, from = time): void =>
   void engine.publish(feedID, {
     validFromTimestamp: START + from,
     observationsTimestamp: START + time,
+    expiresAt: 4_000_000_000,
     price: 3_000n * 10n ** 18n,
   })
 

@@ -119,7 +119,7 @@ describe.each(ways.slice(0, inForm(3, ways.length)))('%s', (_, options) => {
 })
 
 test('the envelope is compared with the signed fields', async () => {
-  make({ workers: 0, checkExpiry: true, now: () => (TIME + 86_400) * 1000 + 999 })
+  make({ workers: 0, checkExpiry: true, now: () => (TIME + 86_405) * 1000 + 999 })
   const made = makeReport()
   expect(await check(reportOf(made))).toBeUndefined()
   expect(await check(reportOf(made, { observationsTimestamp: TIME + 1 }))).toMatchObject({
@@ -241,7 +241,7 @@ describe('threads', () => {
       const { verify } = require('${built}/cjs/plugins/verify/index.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: 2 }
       let verifier
-      verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
+      verify(options).setup({ stack: [], place() {}, has: () => false, defer() {}, provide(_key, made) { verifier ??= made } })
       for (const report of ${JSON.stringify([whole, forged])})
         verifier.check(report, failure => {
           console.log(failure?.reason)
@@ -279,7 +279,7 @@ describe('threads', () => {
       const { verify } = require('${built}/cjs/plugins/verify/index.js')
       const options = { signers: ${JSON.stringify(signers)}, workers: +process.argv[1], curveLibrary: 'noble' }
       let verifier
-      verify(options).setup({ stack: [], defer() {}, provide(_key, made) { verifier ??= made } })
+      verify(options).setup({ stack: [], place() {}, has: () => false, defer() {}, provide(_key, made) { verifier ??= made } })
       process.on('uncaughtException', error => console.log(error.message))
       const report = ${JSON.stringify(whole)}
       for (const name of ['a', 'b']) verifier.check(report, failure => { console.log(name, failure); throw new Error('mine') })
@@ -326,7 +326,7 @@ describe.each(['cjs', 'esm'].slice(0, inForm(1, 2)))('the %s build', format => {
       const { verify } = ${load('plugins/verify/index.js')}
       let verifier
       const provide = (_key, made) => { verifier ??= made }
-      verify({ signers: ${JSON.stringify(signers)} }).setup({ stack: [], defer() {}, provide })
+      verify({ signers: ${JSON.stringify(signers)} }).setup({ stack: [], place() {}, has: () => false, defer() {}, provide })
       for (const report of [${JSON.stringify(whole)}, ${JSON.stringify(forged)}])
         verifier.check(report, failure => console.log(failure?.reason))
     `)

@@ -93,6 +93,8 @@ export function services(
     kind: 'client',
     stack: names.map(name => ({ name, hooks: ['report'], brings: [] })),
     provide: (key: object, service: unknown) => void provided.set(key, service),
+    place: () => undefined,
+    has: (capability: string) => capability === 'unique' && names.includes('dedup'),
     defer: () => undefined,
   } as unknown as ClientScope)
   Object.assign(provided.get(reportVerifier) as ReportVerifier, { check: verifier.check })

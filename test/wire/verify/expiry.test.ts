@@ -1,0 +1,162 @@
+// A report that claims to be of the present is checked against it. The present is the service's, and not this machine's.
+import { describe, expect, test } from '@jest/globals'
+import type { DataEngine } from '@sluice/engine'
+import { createClient, defaultPreset, type Logger, verifyReport } from '../../../index.js'
+import { failureOf, until } from '../../support/waiting.js'
+import { clientOf, closers, ethUsd, open, start } from '../../support/wire/verify.js'
+
+const DAY = 86_400
+const seconds = (): number => Math.floor(Date.now() / 1000)
+/** The fields of a report that is genuine, and expired for nineteen days. */
+const replayed = (more = 0) => {
+  const time = seconds() - 49 * DAY + more
+  return {
+    observationsTimestamp: time,
+    validFromTimestamp: time,
+    expiresAt: seconds() - 19 * DAY,
+  }
+}
+const expired = expect.objectContaining({
+  reason: 'expired',
+  message: expect.stringMatching(/it expired at \d+, and now is \d+$/),
+})
+
+/** The platform's fetch, whose answers have no date. */
+const fetchUndated = async (...given: Parameters<typeof fetch>): Promise<Response> => {
+  const answer = await fetch(...given)
+  const headers = new Headers(answer.headers)
+  headers.delete('date')
+  return new Response(answer.body, { status: answer.status, headers })
+}
+
+describe('a replayed report', () => {
+  test('is rejected as the latest, and by its stream', async () => {
+    const engine = await start()
+    const { observationsTimestamp: observed } = engine.publish(ethUsd, replayed())
+    const client = clientOf(engine)
+    expect(await failureOf(client.getLatestReport(ethUsd))).toEqual(expired)
+    const { stream, seen } = await open(engine)
+    engine.publish(ethUsd, replayed(1))
+    const { observationsTimestamp: now } = engine.publish(ethUsd)
+    await until(() => seen.times().includes(now))
+    expect(seen.reasons()).toContain('expired')
+    expect(Math.min(...seen.times())).toBeGreaterThan(observed + 1)
+    expect(stream.getMetrics().verificationFailed).toBeGreaterThan(0)
+  })
+
+  test('is a report of its time, of a page and of a bulk', async () => {
+    const engine = await start()
+    const { observationsTimestamp: observed } = engine.publish(ethUsd, replayed())
+    const client = clientOf(engine)
+    const reports = [
+      await client.getReportByTimestamp(ethUsd, observed),
+      ...(await client.getReportsPage(ethUsd, observed, 1)),
+      ...(await client.getReportsBulk([ethUsd], observed)),
+      await client.getReportAt(ethUsd, observed),
+    ]
+    expect(reports.map(({ verified }) => verified)).toEqual([true, true, true, true])
+  })
+
+  test('is told by report.verify() on demand, of the latest report alone', async () => {
+    const engine = await start()
+    const { observationsTimestamp: observed } = engine.publish(ethUsd, replayed())
+    const client = clientOf(engine, { mode: 'on-demand' })
+    const latest = await client.getLatestReport(ethUsd)
+    expect(await failureOf(latest.verify())).toEqual(expired)
+    expect(latest.verified).toBe(false)
+    await (await client.getReportByTimestamp(ethUsd, observed)).verify()
+  })
+
+  test('is delivered where the option says so, and by verifyReport, which knows no present', async () => {
+    const engine = await start()
+    const { fullReport } = engine.publish(ethUsd, replayed())
+    const client = clientOf(engine, { checkExpiry: false })
+    expect(await client.getLatestReport(ethUsd)).toMatchObject({ verified: true })
+    const signers = engine.network
+    await verifyReport(fullReport, { signers })
+    expect(await failureOf(verifyReport(fullReport, { signers, checkExpiry: true }))).toEqual(
+      expired,
+    )
+  })
+
+  test('is rejected in history, too, with checkExpiry: true', async () => {
+    const engine = await start()
+    const { observationsTimestamp: observed } = engine.publish(ethUsd, replayed())
+    const client = clientOf(engine, { checkExpiry: true })
+    expect(await failureOf(client.getReportByTimestamp(ethUsd, observed))).toEqual(expired)
+  })
+})
+
+test('five seconds after its expiry, or beyond its highest age, a report is rejected', async () => {
+  const engine = await start()
+  const present = seconds() * 1000
+  const at = async (now: number, options: object): Promise<string> => {
+    const client = clientOf(engine, { now: () => now, ...options })
+    const failure = client.getLatestReport(ethUsd).then(
+      () => 'delivered',
+      ({ reason }: { reason: string }) => reason,
+    )
+    return failure
+  }
+  engine.publish(ethUsd, {
+    observationsTimestamp: present / 1000 - 60,
+    validFromTimestamp: present / 1000 - 60,
+    expiresAt: present / 1000,
+  })
+  expect(await at(present + 5999, {})).toBe('delivered')
+  expect(await at(present + 6000, {})).toBe('expired')
+  expect(await at(present - 25_000, { maxAge: 30_000 })).toBe('delivered')
+  expect(await at(present - 24_999, { maxAge: 30_000 })).toBe('too-old')
+  expect(await at(present + 6000, { maxAge: 30_000, checkExpiry: false })).toBe('too-old')
+  expect(await at(present + 6000, { checkExpiry: false })).toBe('delivered')
+})
+
+describe('a machine whose clock is wrong', () => {
+  /** Its requests are signed by a clock that is right. */
+  function wrongBy(days: number, engine: DataEngine, more = {}, logger = { warn() {} } as Logger) {
+    const { apiKey, userSecret, endpoint, wsEndpoint, network: signers } = engine
+    const plugins = defaultPreset({
+      ...{ apiKey, userSecret, logging: { logger } },
+      verify: { signers, workers: 0, maxAge: 60_000 },
+    })
+    const now = (): number => Date.now() + days * DAY * 1000
+    const client = createClient({ endpoint, wsEndpoint, plugins, now, ...more })
+    closers.push(client.close)
+    return client
+  }
+
+  test.each([400, -400])('by %d days rejects by the service’s date alone', async days => {
+    const engine = await start()
+    const { observationsTimestamp: observed } = engine.publish(ethUsd)
+    const other = engine.publish(ethUsd, replayed())
+    const client = wrongBy(days, engine)
+    const page = await client.getReportsPage(ethUsd, observed, 1)
+    expect(page).toHaveLength(1)
+    expect(other.observationsTimestamp).toBeLessThan(observed)
+    expect(await client.getLatestReport(ethUsd)).toMatchObject({ observationsTimestamp: observed })
+  })
+
+  test('rejects nothing while no answer has a date, and warns once', async () => {
+    const engine = await start()
+    engine.publish(ethUsd)
+    const warnings: string[] = []
+    const logger = { warn: (line: string) => void warnings.push(line) }
+    const client = wrongBy(400, engine, { fetch: fetchUndated }, logger)
+    for (let times = 0; times < 3; times++)
+      expect(await client.getLatestReport(ethUsd)).toMatchObject({ verified: true })
+    const old = warnings.filter(line => /no answer of the service had a Date/.test(line))
+    expect(old).toHaveLength(1)
+    expect(old[0]).toMatch(
+      /it expired at \d+, and now is \d+ by this machine's clock\. It is delivered/,
+    )
+  })
+})
+
+test('a client that lives in another time goes by its clock', async () => {
+  const engine = await start()
+  const { observationsTimestamp: observed } = engine.publish(ethUsd, replayed())
+  const then = { ...globalThis, Date: { now: () => observed * 1000 + 2000 } }
+  const clock = { setTimeout, clearTimeout, Date: then.Date }
+  const client = clientOf(engine, { maxAge: 60_000 }, { clock })
+  expect(await client.getLatestReport(ethUsd)).toMatchObject({ verified: true })
+})
