@@ -34,7 +34,8 @@ for (const [one, other] of [
 ]) {
   const error = errorOf(one)
   assert.ok(error instanceof one.ValidationError)
-  assert.ok(!(error instanceof other.ValidationError))
+  assert.ok(error instanceof other.ValidationError)
+  assert.ok(!(error instanceof other.APIError))
   assert.ok(other.isStreamsError(error))
   assert.ok(other.isStreamsError(error, 'VALIDATION'))
   assert.ok(!other.isStreamsError(error, 'DECODING'))
