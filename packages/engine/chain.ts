@@ -1,5 +1,12 @@
 import { ValidationError } from 'sluice/core'
-import { checkField, encodeBlob, type Field, rangeOf, reportSchema } from './encode.js'
+import {
+  checkField,
+  encodeBlob,
+  type Field,
+  type FieldValue,
+  rangeOf,
+  reportSchema,
+} from './encode.js'
 import { type Feed, findField, headTimes, type ReportFields } from './feeds.js'
 import { createPriceModel, type PriceModel } from './price-model.js'
 
@@ -48,7 +55,8 @@ export interface Numbering {
 export class Chain {
   readonly #feed: Feed
   readonly #schema: readonly Field[]
-  readonly #nextValues: PriceModel
+  readonly #seed: number
+  #nextValues: PriceModel
   /** The milliseconds in the feed's unit. */
   readonly #unitMs: number
   /** The latest time that a report can have, in the feed's unit. */
@@ -61,6 +69,7 @@ export class Chain {
     const isInSeconds = feed.resolution === 's'
     this.#feed = feed
     this.#schema = schemaOf(feed)
+    this.#seed = seed
     this.#nextValues = createPriceModel(feed, seed)
     this.#unitMs = isInSeconds ? 1000 : 1
     this.#maxTime = isInSeconds ? Number(rangeOf('uint32')[1]) : Number.MAX_SAFE_INTEGER
@@ -68,8 +77,30 @@ export class Chain {
     this.#numbering = numbering
   }
 
-  /** Makes and signs the next report for the given time in ms. */
-  next(ms: number, sign: Sign, overrides: ReportFields = {}): SignedReport {
+  /** Begins where a walk over these times, in ms, ends at the feed's start values. */
+  lead(times: readonly number[]): void {
+    const walk = createPriceModel(this.#feed, this.#seed)
+    let end: ReportFields = {}
+    for (const ms of times) end = walk(Math.floor(ms))
+    const start = Object.entries(this.#feed.start).map(
+      ([name, value]) => [name, before(value, end[name])] as const,
+    )
+    this.#nextValues = createPriceModel(
+      { ...this.#feed, start: Object.fromEntries(start) },
+      this.#seed,
+    )
+  }
+
+  /** Begins again at the feed's start values. */
+  restart(): void {
+    this.#nextValues = createPriceModel(this.#feed, this.#seed)
+  }
+
+  /**
+   * Makes and signs the next report for the given time in ms. A report of the past is signed when
+   * somebody reads it.
+   */
+  next(ms: number, sign: Sign, overrides: ReportFields = {}, isPast = false): SignedReport {
     this.#checkOverrides(overrides)
     const time = (name: string): number | undefined =>
       overrides[name] === undefined ? undefined : Number(overrides[name])
@@ -88,13 +119,22 @@ export class Chain {
       observationsTimestamp,
     })
     const seqNr = this.#numbering.last + 1
-    const fullReport = sign(blob, seqNr)
+    let signed = isPast ? undefined : sign(blob, seqNr)
     this.#numbering.last = seqNr
     const isOverridden = overrides.observationsTimestamp !== undefined
     const plausible = Math.max(from ?? 0, now) + farAheadMs / this.#unitMs
     if (!isOverridden || observationsTimestamp <= plausible)
       this.#end = Math.max(this.#end ?? 0, observationsTimestamp)
-    return { feedID, fullReport, validFromTimestamp, observationsTimestamp, seqNr }
+    return {
+      feedID,
+      get fullReport() {
+        signed ??= sign(blob, seqNr)
+        return signed
+      },
+      validFromTimestamp,
+      observationsTimestamp,
+      seqNr,
+    }
   }
 
   /**
@@ -117,4 +157,14 @@ export class Chain {
         throw new ValidationError(`${name}: a time is at most ${this.#maxTime}, got ${value}`)
     }
   }
+}
+
+/**
+ * The value from which a walk comes to `value`, if from `value` it comes to `end`: its steps are
+ * relative.
+ */
+function before(value: FieldValue, end: FieldValue | undefined): FieldValue {
+  const isNumber = typeof value === 'number' || typeof value === 'bigint'
+  if (!isNumber || typeof end !== 'bigint' || end === 0n) return value
+  return (BigInt(value) * BigInt(value)) / end
 }

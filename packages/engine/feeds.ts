@@ -1,3 +1,4 @@
+import { findFeed } from 'sluice'
 import {
   checkBoolean,
   checkNumber,
@@ -185,6 +186,26 @@ export function readFeedID(feedID: string): {
   return { version: feedVersion(feedID), resolution: resolution[feedID[2] as '0' | '1'] }
 }
 
+/** About the price of each asset of the known feeds, in US dollars, as of November 2025. */
+const prices: Readonly<Record<string, number>> = {
+  ...{ BTC: 104_000, ETH: 3850, SOL: 190, XRP: 2.5, BNB: 950, DOGE: 0.18, ADA: 0.55, TRX: 0.29 },
+  ...{ LINK: 18, AVAX: 17, SUI: 2, LTC: 95, DOT: 2.8, UNI: 7, AAVE: 190, ARB: 0.28, OP: 0.4 },
+  ...{ NEAR: 2.4, TON: 2, BCH: 500, USDC: 1, USDT: 1, DAI: 1 },
+}
+
+/** The catalogue entry and the price of a feed whose id is known. */
+function knownSpec(feedID: string): Pick<FeedSpec, 'catalogue' | 'fields'> | undefined {
+  const own = defaultFeeds.find(each => each.feedID === feedID)
+  const known = findFeed(feedID)
+  if (own !== undefined || known === undefined) return own
+  const { asset: name, quoteAsset } = known
+  const price = prices[name]
+  return {
+    catalogue: asset(name, name, quoteAsset),
+    ...(price !== undefined && { fields: { price: BigInt(price * 1e6) * 10n ** 12n } }),
+  }
+}
+
 /** Checks one item of the option `feeds`. */
 export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): Feed {
   const spec = readOptions('feeds', typeof given === 'string' ? { feedID: given } : given, {
@@ -208,13 +229,14 @@ export function checkFeed(given: string | FeedSpec, engineIntervalMs: number): F
     )
   const intervalMs = spec.intervalMs ?? engineIntervalMs
   checkNumber(`feeds: intervalMs of ${feedID}`, intervalMs, { min: 0 })
-  const start = { ...spec.fields }
+  const known = knownSpec(feedID)
+  const start = { ...(spec.fields ?? known?.fields) }
   for (const [name, value] of Object.entries(start)) {
     if (headTimes.has(name))
       throw new ValidationError(`feeds: ${name} of ${feedID} comes from the clock`)
     checkField(findField(schema, name, feedID), value)
   }
-  const catalogue = checkCatalogue(`catalogue of ${feedID}`, spec.catalogue)
+  const catalogue = checkCatalogue(`catalogue of ${feedID}`, spec.catalogue ?? known?.catalogue)
   const made = {
     feedID,
     version,

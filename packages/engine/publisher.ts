@@ -201,19 +201,24 @@ export class Publisher {
     const start = settings.clock.now()
     const past = [...feeds.values()].flatMap(feed => {
       const stepMs = Math.max(feed.intervalMs || 1000, feed.resolution === 's' ? 1000 : 1)
-      return Array.from({ length: settings.history }, (_, index) => ({
-        feed,
-        at: start - (settings.history - index) * stepMs,
-      }))
+      const times = Array.from(
+        { length: settings.history },
+        (_, index) => start - (settings.history - index) * stepMs,
+      )
+      if (times.length > 0) this.#chainOf(feed).lead(times)
+      return times.map((at, index) => ({ feed, at, isLast: index === times.length - 1 }))
     })
     // An average needs the prices up to its time.
     const rank = (feed: Feed): number => (isPriced(feed) ? 0 : 1)
     past.sort((one, other) => one.at - other.at || rank(one.feed) - rank(other.feed))
-    for (const [index, { feed, at }] of past.entries()) {
+    for (const [index, { feed, at, isLast }] of past.entries()) {
       if (index % AT_ONCE === AT_ONCE - 1) await nextTurn()
       const values = isPriced(feed) ? undefined : this.#average(feed, unitOf(feed, at))
       if (values === undefined && !isPriced(feed)) continue
-      const report = this.#chainOf(feed).next(at, this.#sign(), values)
+      // The latest report has the price that a test has set, and the stream goes on from there.
+      const chain = this.#chainOf(feed)
+      if (isLast) chain.restart()
+      const report = chain.next(at, this.#sign(), values, true)
       this.#add(report, at, { ...usual, streamed: false })
     }
   }
@@ -267,7 +272,7 @@ export class Publisher {
     }
   }
 
-  #sign(signers?: SignerSet) {
+  #sign(signers: SignerSet | undefined = this.network.sets.at(-1)) {
     return (blob: string, seqNr: number) => this.network.sign(blob, seqNr, signers)
   }
 
@@ -282,13 +287,18 @@ export class Publisher {
   }
 
   #add(
-    { fullReport, ...rest }: SignedReport,
+    report: SignedReport,
     publishedAt: number,
     { streamed, stored, storedAfterMs, forged }: Publication,
   ): PublishedReport {
+    const { feedID, validFromTimestamp, observationsTimestamp, seqNr } = report
+    const forge = (how: Forgery) => this.#context.forge(report.fullReport, how)
+    const forgery = forged && forge(forged)
     const published = Object.freeze({
-      ...rest,
-      fullReport: forged === undefined ? fullReport : this.#context.forge(fullReport, forged),
+      ...{ feedID, validFromTimestamp, observationsTimestamp, seqNr },
+      get fullReport() {
+        return forgery ?? report.fullReport
+      },
       ...{ publishedAt, streamed, stored, storedAfterMs },
     })
     this.#context.ledger.add(published)

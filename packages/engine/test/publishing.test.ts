@@ -208,7 +208,7 @@ test('a price walks in small steps with the bid below and the ask above it, from
     if (feedID === tiny) {
       expect(prices[0]).toEqual({ price: 5n, bid: 4n, ask: 7n })
     } else if (feedID === ethUsd) {
-      expect(new Set(prices.map(({ price }) => price)).size).toBe(100)
+      expect(new Set(prices.map(({ price }) => price)).size).toBeGreaterThan(98)
       for (const [i, { price }] of prices.slice(1).entries()) {
         const change = Math.abs(Number(price) / Number(prices[i]?.price) - 1)
         expect(change).toBeLessThan(0.001)
