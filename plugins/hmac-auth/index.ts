@@ -16,6 +16,7 @@ import type { WebCrypto } from '../../crypto/crypto.js'
 import {
   type Credentials,
   checkKey,
+  checkSecret,
   Keyring,
   loadSigner,
   type RenewCredentials,
@@ -42,7 +43,7 @@ export interface HmacAuthOptions extends Credentials {
 
 const schema = {
   apiKey: checkKey,
-  userSecret: checkText,
+  userSecret: checkSecret,
   renewCredentials: optional(checkFunction<RenewCredentials>),
   now: withDefault(() => Date.now(), checkFunction<() => number>),
   crypto: unchecked<WebCrypto | undefined>,

@@ -139,7 +139,7 @@ function checkCredentials(given: unknown): Credentials {
   const { apiKey, userSecret } = (given ?? {}) as Partial<Credentials>
   return {
     apiKey: checkKey('apiKey', apiKey),
-    userSecret: checkText('userSecret', userSecret),
+    userSecret: checkSecret('userSecret', userSecret),
   }
 }
 
@@ -148,10 +148,42 @@ function checkCredentials(given: unknown): Credentials {
  * other errors might quote it.
  */
 export function checkKey(field: string, value: unknown): string {
-  const key = checkText(field, value)
+  const key = checkSecret(field, value)
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new ValidationError(`${field} must be printable ASCII without spaces`)
   return key
+}
+
+/**
+ * Checks a credential for what comes along when it is copied from a file or a page. Each signature
+ * would be wrong, and the service does not say why. The error names the character, and quotes
+ * nothing else.
+ */
+export function checkSecret(field: string, value: unknown): string {
+  const secret = checkText(field, value)
+  const found = /^\s|\s$|(?! )[\p{C}\p{Z}]/u.exec(secret)
+  if (found !== null) {
+    const [character] = found
+    const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
+    const name = names[character] ?? 'an invisible character'
+    throw new ValidationError(
+      `${field} must not contain ${name} (U+${code}), as it does at index ${found.index}`,
+    )
+  }
+  if (/^(["'`]).*\1$/s.test(secret))
+    throw new ValidationError(`${field} must not stand in quotation marks`)
+  return secret
+}
+
+/** The characters that are most often copied along. */
+const names: Readonly<Record<string, string>> = {
+  ' ': 'a space at its beginning or end',
+  '\n': 'a line break',
+  '\r': 'a line break',
+  '\t': 'a tab',
+  '\u00a0': 'a no-break space',
+  '\u200b': 'a zero-width space',
+  '\ufeff': 'a byte order mark',
 }
 
 /** A moment by this machine's clock, and the correction for its signature. */

@@ -449,3 +449,44 @@ describe('keys that were changed', () => {
 function load(name: string): unknown {
   return require(name)
 }
+
+describe('a credential that was copied with something else', () => {
+  const secret = 'a-secret+of/base64=='
+  test.each([
+    ['a line break at its end', `${secret}\n`, 'a line break (U+000A), as it does at index 20'],
+    ['a CR at its end', `${secret}\r`, 'a line break (U+000D)'],
+    ['a line break within', 'a-secret\nof', 'a line break (U+000A), as it does at index 8'],
+    ['a space before it', ` ${secret}`, 'a space at its beginning or end (U+0020)'],
+    ['a tab', `${secret}\t`, 'a tab (U+0009)'],
+    ['a no-break space', `${secret}\u00a0`, 'a no-break space (U+00A0)'],
+    ['a byte order mark', `\ufeff${secret}`, 'a byte order mark (U+FEFF), as it does at index 0'],
+    ['a zero-width space', `${secret}\u200b`, 'a zero-width space (U+200B)'],
+    ['a zero-width joiner within', 'a-sec\u200dret', 'an invisible character (U+200D)'],
+    ['a NUL', `${secret}\0`, 'an invisible character (U+0000)'],
+    ['a soft hyphen', 'a-sec\u00adret', 'an invisible character (U+00AD)'],
+    ['a tag beyond the first plane', 'a-sec\u{e0041}ret', 'an invisible character (U+E0041)'],
+    ['quotation marks', `"${secret}"`, 'must not stand in quotation marks'],
+    ['apostrophes', `'${secret}'`, 'must not stand in quotation marks'],
+  ])('is named before a request is sent: %s', (_what, value, rule) => {
+    for (const field of ['apiKey', 'userSecret']) {
+      const options = { apiKey: 'key', userSecret: 'secret', [field]: value }
+      const { message } = failing(() => hmacAuth(options))
+      expect(message).toContain(field)
+      expect(message).toContain(rule)
+      expect(message).not.toContain('secret+of')
+    }
+  })
+
+  test.each(['with a space', 'ünïcode', '"', '"a', 'a"b\'c', '=&?%#'])('may be %p', value => {
+    expect(hmacAuth({ apiKey: 'key', userSecret: value }).name).toBe('hmac-auth')
+  })
+})
+
+function failing(call: () => unknown): Error {
+  try {
+    call()
+  } catch (thrown) {
+    return thrown as Error
+  }
+  throw new Error('it did not fail')
+}

@@ -26,6 +26,22 @@ export function readFile(what: string, path: string): Buffer {
   }
 }
 
+/** Reads the whole text of a file, in UTF-8 or, with a byte order mark, in UTF-16. */
+export function readText(what: string, path: string): string {
+  const bytes = readFile(what, path)
+  const isUTF16 =
+    (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+  const encoding = !isUTF16 ? 'utf-8' : bytes[0] === 0xff ? 'utf-16le' : 'utf-16be'
+  try {
+    // It drops the byte order mark.
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new ValidationError(`${what} must be text in UTF-8 or UTF-16, which ${path} is not`, {
+      cause,
+    })
+  }
+}
+
 /** Reads a file piece by piece, so that one without an end is refused after `maxBytes` bytes. */
 export async function readSome(
   what: string,
@@ -52,7 +68,7 @@ export async function readSome(
 /** Parses JSON that an option or an argument gave. */
 export function parseJSON(what: string, text: string): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text.replace(/^\ufeff/, ''))
   } catch {
     throw new ValidationError(`${what} must be JSON`)
   }

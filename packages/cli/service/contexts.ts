@@ -2,7 +2,7 @@ import { dirname, join, resolve } from 'node:path'
 import { adviseName, ValidationError } from 'sluice/core'
 import { checkURL, codeOf, writeWhole } from 'sluice/internal'
 import { given, type Values } from '../command.js'
-import { fileError, makeFolder, parseJSON, readFile } from '../input/files.js'
+import { fileError, makeFolder, parseJSON, readText } from '../input/files.js'
 
 /**
  * The options of a service that a context keeps. They name files, and hold no secret: a file of
@@ -146,7 +146,7 @@ function pathIn(env: Env): string | undefined {
 function readStored(path: string): Stored {
   let text: string
   try {
-    text = readFile('contexts', path).toString()
+    text = readText('contexts', path)
   } catch (thrown) {
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(String(codeOf((thrown as Error).cause)))
     if (isAbsent) return { contexts: {} }

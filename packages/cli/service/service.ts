@@ -5,7 +5,7 @@ import { ValidationError } from 'sluice/core'
 import { checkURL, clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given, inGroup, type Values } from '../command.js'
-import { readFile } from '../input/files.js'
+import { readFile, readText } from '../input/files.js'
 import type { IO } from '../io.js'
 import { flagOf } from '../values.js'
 import { KeptCatalogue } from './catalogue.js'
@@ -153,7 +153,7 @@ export function environmentOf({ envFile }: ServiceOptions, { env }: IO): IO['env
 export function readEnvFile(what: string, path: string): Env {
   if (typeof util.parseEnv !== 'function')
     throw new ValidationError('--env-file needs Node 20.12, or 21.7')
-  return util.parseEnv(readFile(what, path).toString())
+  return util.parseEnv(readText(what, path))
 }
 
 /** Reads the proxy and the certificates for connections to the service. */

@@ -133,7 +133,7 @@ test.each<[string, RenewCredentials, RegExp]>([
   [
     'gives what no header can hold',
     () => ({ apiKey: 'secret-2\r\n', userSecret: 'secret-2' }),
-    /unusable.*: apiKey must be printable ASCII without spaces$/,
+    /unusable.*: apiKey must not contain a line break \(U\+000D\), as it does at index 8$/,
   ],
   [
     'gives what can’t be read',
