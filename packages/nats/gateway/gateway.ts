@@ -282,6 +282,9 @@ class GatewayServer {
     this.#checkOpen()
     this.#origins.check(request)
     if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' }
+    // A client asks for the time.
+    if (request.method === 'HEAD' && url.pathname === '/')
+      return { status: 204, headers: {}, body: '' }
     if (request.method !== 'GET')
       throw new HTTPError(405, 'requests are GET', undefined, { allow: 'GET' })
     const holder = await this.#tokens.find(request)

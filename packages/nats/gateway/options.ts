@@ -216,7 +216,7 @@ export class AllowedOrigins {
       vary: 'origin',
       'access-control-allow-origin': origin,
       'access-control-allow-headers': 'authorization, user-agent',
-      'access-control-expose-headers': 'retry-after',
+      'access-control-expose-headers': 'retry-after, date',
       'access-control-max-age': String(MAX_AGE),
     }
   }

@@ -195,6 +195,12 @@ describe('a gateway', () => {
       expect(`${path} ${await statusOf(request(gateway, path))}`).toContain(`${path} ${expected}`)
     const posted = await fetch(`${gateway.url}${latest}`, { method: 'POST', body: 'x' })
     expect(posted.status).toBe(405)
+    const time = await fetch(`${gateway.url}/`, { method: 'HEAD' })
+    expect([time.status, Date.parse(time.headers.get('date') ?? '')]).toEqual([
+      204,
+      expect.any(Number),
+    ])
+    expect((await fetch(`${gateway.url}${latest}`, { method: 'HEAD' })).status).toBe(405)
     const health = await fetch(`${gateway.url}/health`)
     expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }])
   })
