@@ -86,6 +86,7 @@ export { type HaDiscoveryOptions, haDiscovery } from './plugins/ha-discovery/ind
 export {
   type Credentials,
   generateAuthHeaders,
+  generateAuthHeadersAsync,
   type HmacAuthOptions,
   hmacAuth,
 } from './plugins/hmac-auth/index.js'

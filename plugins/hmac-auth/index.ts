@@ -1,10 +1,9 @@
 import { AuthenticationError, type Call } from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { credentialsKey } from '../../client/contract/scope.js'
-import { isStreamsError, ValidationError } from '../../core/errors.js'
+import { isStreamsError } from '../../core/errors.js'
 import {
   checkFunction,
-  checkText,
   optional,
   readOptions,
   type Schema,
@@ -18,11 +17,11 @@ import {
   checkKey,
   checkSecret,
   Keyring,
-  loadSigner,
   type RenewCredentials,
   ServiceClock,
 } from './keyring.js'
 
+export { generateAuthHeaders, generateAuthHeadersAsync } from './auth-headers.js'
 export type { Credentials }
 
 /** Options of `hmacAuth`. */
@@ -151,29 +150,4 @@ function corrected(error: AuthenticationError): AuthenticationError {
     isRetryable: true,
     isCorrected: true,
   })
-}
-
-/**
- * The headers that sign one request:
- *
- *     Authorization                       the API key
- *     X-Authorization-Timestamp           `timestamp`, Unix time in milliseconds; by default the present
- *     X-Authorization-Signature-SHA256    HMAC-SHA256 under the user secret, lower-case hexadecimal, of
- *                                         `METHOD PATH?QUERY SHA256(BODY) API_KEY TIMESTAMP`
- *
- * `url` is absolute. Its path and query are signed exactly as they are sent.
- */
-export async function generateAuthHeaders(
-  apiKey: string,
-  userSecret: string,
-  method: string,
-  url: string,
-  body: string | Uint8Array = '',
-  timestamp?: number,
-  crypto?: WebCrypto,
-): Promise<Record<string, string>> {
-  checkText('method', method)
-  if (!URL.canParse(checkText('url', url))) throw new ValidationError('url must be an absolute URL')
-  const { createSigner } = await loadSigner()
-  return createSigner(apiKey, userSecret, crypto)(method, url, body, timestamp ?? Date.now())
 }

@@ -2,6 +2,7 @@ import { defaultCrypto, type WebCrypto, type WebCryptoKey } from '../../crypto/c
 import { toHex } from '../../platform/bytes.js'
 import { TextEncoder } from '../../platform/globals.js'
 import { sha256 } from '../../platform/sha256.js'
+import { headersOf, NO_BODY, textOf } from './signed-text.js'
 
 /** Makes the headers that sign one request. */
 export type Signer = (
@@ -10,9 +11,6 @@ export type Signer = (
   body: string | Uint8Array | undefined,
   timestamp: number,
 ) => Promise<Record<string, string>>
-
-/** The SHA-256 of an empty body, which most requests have. */
-const NO_BODY = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /**
  * Creates a signer. It uses the platform's own HMAC if there is one and no `crypto` is given, or
@@ -23,14 +21,9 @@ export function createSigner(apiKey: string, userSecret: string, crypto?: WebCry
     crypto === undefined && sha256 !== undefined ? sha256 : createWebSha256(crypto)
 
   return async function sign(method, url, body = '', timestamp) {
-    const { pathname, search } = new URL(url)
     const bodyHash = body.length === 0 ? NO_BODY : await hash(body)
-    const text = `${method.toUpperCase()} ${pathname}${search} ${bodyHash} ${apiKey} ${timestamp}`
-    return {
-      Authorization: apiKey,
-      'X-Authorization-Timestamp': String(timestamp),
-      'X-Authorization-Signature-SHA256': await hmac(userSecret, text),
-    }
+    const text = textOf(method, url, bodyHash, apiKey, timestamp)
+    return headersOf(apiKey, timestamp, await hmac(userSecret, text))
   }
 }
 

@@ -434,7 +434,7 @@ export const withoutOptions: readonly string[] = [
   'IncompleteError ProofError compressReport reportConfigSeed verifierSeed verifyInstructionData',
   'number oneOf optional readOptions unchecked withDefault',
   'default TDH2Error adviseName checkLogName checkObject checkSubjectPrefix inspectLog reportSchema writeKeyFile RelayLogError ProxyError VaultError WebSocketError Report queueDeliveries',
-  'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders',
+  'createDecodeReport createDecoderTable decodeReport decoders feedAccess fileCursors findFeed formatReport generateAuthHeaders generateAuthHeadersAsync',
   'getCurrentTimestamp getReportVersion isStreamsError parsePrice rootCertificates toJSON upstreamFailures',
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',

@@ -27,7 +27,7 @@ export default async function bench() {
   const official = createOfficial(config)
   const id = feedID(0)
   const url = `${endpoint}/api/v1/reports/latest?feedID=${id}`
-  const signed = await generateAuthHeaders('key', 'secret', 'GET', url)
+  const signed = generateAuthHeaders('key', 'secret', 'GET', url)
   const plain = { retry: 0, timeout: false, throwHttpErrors: false }
   const ways = {
     async fetch() {

@@ -2,7 +2,7 @@
 // and so do two pages whose policies forbid and allow WebAssembly.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { generateAuthHeaders } from 'sluice'
+import { generateAuthHeadersAsync } from 'sluice'
 import { root } from '../package/steps.mjs'
 import { bundleForPage, NoChromium, openChromium } from '../support/chromium.mjs'
 import { startRelay } from './relay.mjs'
@@ -36,7 +36,7 @@ async function makeFacts(relay) {
     signers: { f: 1, signers: addresses },
     relay,
     credentials,
-    example: { args, headers: await generateAuthHeaders(...args) },
+    example: { args, headers: await generateAuthHeadersAsync(...args) },
   }
 }
 

@@ -59,7 +59,7 @@ async function send(operation: Operation, sent: Sent = {}): Promise<number> {
   const body = operation.method === 'POST' ? (sent.body ?? twapBody) : undefined
   const { apiKey, userSecret } = engine
   const headers = {
-    ...(await generateAuthHeaders(apiKey, userSecret, operation.method, url, body)),
+    ...generateAuthHeaders(apiKey, userSecret, operation.method, url, body),
     ...sent.headers,
   }
   const answer = await fetch(url, {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
 import fc from 'fast-check'
 import { createClient } from '../../client/client.js'
@@ -15,6 +15,7 @@ import {
   createClient as createPresetClient,
   endpoints,
   generateAuthHeaders,
+  generateAuthHeadersAsync,
   hmacAuth,
   LogLevel,
   type Plugin,
@@ -52,12 +53,10 @@ describe('generateAuthHeaders', () => {
       'X-Authorization-Timestamp': String(timestamp),
       'X-Authorization-Signature-SHA256': signature,
     }
-    expect(await generateAuthHeaders(apiKey, userSecret, method, url, body, timestamp)).toEqual(
-      expected,
-    )
+    expect(generateAuthHeaders(apiKey, userSecret, method, url, body, timestamp)).toEqual(expected)
     // The platform's WebCrypto replaces the default one.
     expect(
-      await generateAuthHeaders(
+      await generateAuthHeadersAsync(
         apiKey,
         userSecret,
         method.toLowerCase(),
@@ -74,8 +73,37 @@ describe('generateAuthHeaders', () => {
     ['GET', '/api/v1/feeds', 'url must be an absolute URL'],
     [undefined, 'https://api.example', 'method is required'],
   ])('refuses %p %p', async (method, url, message) => {
-    const headers = generateAuthHeaders('key', 'secret', method as never, url as never)
-    await expect(headers).rejects.toMatchObject({ name: 'ValidationError', message })
+    const error = { name: 'ValidationError', message }
+    const request = ['key', 'secret', method as never, url as never] as const
+    expect(() => generateAuthHeaders(...request)).toThrow(expect.objectContaining(error))
+    await expect(generateAuthHeadersAsync(...request)).rejects.toMatchObject(error)
+  })
+
+  test('signs requests in the three shapes in which programs use it', async () => {
+    await using engine = await startDataEngine({ intervalMs: 0 })
+    const { apiKey, userSecret, endpoint, feeds } = engine
+    const url = `${endpoint}/api/v1/reports/latest?feedID=${feeds[0]}`
+    const headers = () => generateAuthHeaders(apiKey, userSecret, 'GET', url)
+    const shapes: readonly RequestInit[] = [
+      { headers: { ...headers(), 'Content-Type': 'application/json' } },
+      { headers: headers() },
+      { headers: new Headers(Object.entries(headers())) },
+      { headers: await headers() },
+    ]
+    for (const shape of shapes) expect((await fetch(url, shape)).status).toBe(200)
+  })
+
+  test('throws where there is only WebCrypto, and names its sister', async () => {
+    jest.doMock('../../platform/sha256.js', () => ({ sha256: undefined }))
+    await jest.isolateModulesAsync(async () => {
+      const web = await import('../../plugins/hmac-auth/auth-headers.js')
+      const request = ['key', 'secret', 'GET', 'https://x.example/a', '', 7] as const
+      expect(() => web.generateAuthHeaders(...request)).toThrow('await generateAuthHeadersAsync')
+      expect(await web.generateAuthHeadersAsync(...request)).toEqual(
+        generateAuthHeaders(...request),
+      )
+    })
+    jest.dontMock('../../platform/sha256.js')
   })
 
   test('signs what the official client signs', async () => {
@@ -90,9 +118,7 @@ describe('generateAuthHeaders', () => {
       undefined,
       1_753_900_000_123,
     ] as const
-    expect(await generateAuthHeaders(...request)).toEqual(
-      await official.generateAuthHeaders(...request),
-    )
+    expect(generateAuthHeaders(...request)).toEqual(official.generateAuthHeaders(...request))
   })
 
   test('signs alike by Node and by WebCrypto, whatever the secret and the body', async () => {
@@ -100,8 +126,8 @@ describe('generateAuthHeaders', () => {
     await fc.assert(
       fc.asyncProperty(text, fc.oneof(text, fc.uint8Array()), async (secret, body) => {
         const request = ['key', secret, 'POST', 'https://x.example/a?b=c', body, 7] as const
-        expect(await generateAuthHeaders(...request)).toEqual(
-          await generateAuthHeaders(...request, globalThis.crypto),
+        expect(generateAuthHeaders(...request)).toEqual(
+          await generateAuthHeadersAsync(...request, globalThis.crypto),
         )
       }),
       randomRuns(10, 100),

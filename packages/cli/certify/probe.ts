@@ -111,7 +111,7 @@ export class Probe {
     const { apiKey = credentials.apiKey, userSecret = credentials.userSecret } = variation
     const signed = signedPath === undefined ? url : new URL(signedPath, url).href
     const time = this.now() + shiftMs
-    const made = await generateAuthHeaders(apiKey, userSecret, signedMethod, signed, '', time)
+    const made = generateAuthHeaders(apiKey, userSecret, signedMethod, signed, '', time)
     const headers = new Headers(Object.entries(made))
     variation.alter?.(headers)
     return headers

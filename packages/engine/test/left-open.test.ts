@@ -98,7 +98,7 @@ test('a stream through the front door does not keep the process alive on the sid
   const text = nodeTest(`
     const { apiKey, userSecret, endpoint, feeds } = await startDataEngine({ origins: 2 })
     const url = endpoint + '/api/v1/ws?feedIDs=' + feeds[0]
-    const headers = await generateAuthHeaders(apiKey, userSecret, 'GET', url)
+    const headers = generateAuthHeaders(apiKey, userSecret, 'GET', url)
     const websocket = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': 13 }
     const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
     const opened = request(url, { headers: { ...headers, ...websocket, ...key } }).end()

@@ -17,7 +17,7 @@ export async function putGatewayInFront(world, { hasDate = true } = {}) {
       ([name]) => !ofConnection.has(name) && !ofKeys.test(name),
     )
     const target = engine.endpoint + url
-    const signed = await generateAuthHeaders(apiKey, userSecret, method, target)
+    const signed = generateAuthHeaders(apiKey, userSecret, method, target)
     return request(target, {
       method,
       headers: { ...Object.fromEntries(others), ...signed, ...more },

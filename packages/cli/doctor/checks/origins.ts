@@ -84,7 +84,7 @@ async function discover(context: Context, wsEndpoint: string): Promise<readonly 
   url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
   const { apiKey = '', userSecret = '' } = context.subject.credentials ?? {}
   const time = Date.now() + (await context.correction())
-  const headers = await generateAuthHeaders(apiKey, userSecret, 'HEAD', url.href, '', time)
+  const headers = generateAuthHeaders(apiKey, userSecret, 'HEAD', url.href, '', time)
   const answer = await context.head(url, new Headers(Object.entries(headers)))
   if (answer.status < 200 || answer.status > 299)
     throw new Error(`HEAD / is answered with ${answer.status}`)
