@@ -22,7 +22,6 @@ const device = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/
 /** The rules of npm for each part of a name, and those of Windows for a folder. */
 const rules: readonly (readonly [rule: string, isKept: (part: string) => boolean])[] = [
   ['must not be empty', part => part !== ''],
-  ['must be lower case', part => part === part.toLowerCase()],
   [
     'must have no characters but letters of English, digits, ".", "_" and "-"',
     part => /^[\w.-]+$/.test(part),
@@ -47,13 +46,14 @@ function checkName(name: string): void {
 
 /**
  * Finds the package and the folder that a name stands for: `my-plugin`, `packages/my-plugin`, `.`,
- * or `@acme/my-plugin`, whose folder is `my-plugin`. The name has to keep the rules of npm.
+ * or `@acme/my-plugin`, whose folder is `my-plugin`. The name has to keep the rules of npm, and is
+ * in lower case, whatever the case of the folder.
  */
 export function readName(given: string, cwd: string): Target {
   if (given === '') throw new UsageError('name must not be empty')
   const [, inScope] = /^@[^/\\]+\/([^/\\]+)$/.exec(given) ?? []
   const folder = resolve(cwd, inScope ?? given)
-  const name = inScope === undefined ? basename(folder) : given
+  const name = (inScope === undefined ? basename(folder) : given).toLowerCase()
   checkName(name)
   return { name, folder }
 }

@@ -160,10 +160,17 @@ async function create(given: Arguments, io: IO, home: string): Promise<number> {
   const tarballs = given.packages && findTarballs(given.packages, version)
   if (given.target !== undefined) checkFolder(given.target.folder, io.cwd)
   const { kind, target, install } = await complete(given, io)
-  const files = writeProject({ ...target, kind, home, version, tarballs: tarballs || undefined })
+  const { written, kept } = writeProject({
+    ...target,
+    kind,
+    home,
+    version,
+    tarballs: tarballs || undefined,
+  })
   const place = relative(io.cwd, target.folder)
   const shown = /\s/.test(place) ? `"${place}"` : place
-  io.stdout.write(`wrote ${target.name}: ${files.length} files\n`)
+  io.stdout.write(`wrote ${target.name}: ${written.length} files\n`)
+  if (kept.length > 0) io.stdout.write(`kept ${kept.join(', ')}\n`)
   const isInstalled = install && (await installDependencies(target.folder, io.env))
   const steps = [
     ...(place === '' ? [] : [`cd ${shown}`]),

@@ -21,6 +21,13 @@ const renamed: Readonly<Record<string, string>> = {
   '_package.json': 'package.json',
 }
 
+/**
+ * What a new repository, an editor or a system puts into a folder. A project is made beside it, and
+ * keeps it.
+ */
+const harmless =
+  /^(\.git|\.gitattributes|\.gitignore|\.github|\.hg|\.idea|\.vscode|\.DS_Store|Thumbs\.db|\.editorconfig|(README|LICEN[CS]E|COPYING|SECURITY|CODEOWNERS)(\.\w+)?)$/i
+
 /** Checks that nothing would be overwritten. */
 export function checkFolder(folder: string, cwd: string): void {
   const shown = relative(cwd, folder) || 'this folder'
@@ -34,8 +41,11 @@ export function checkFolder(folder: string, cwd: string): void {
       ? new UsageError(`folder must be a new or an empty one, and ${shown} is a file`)
       : error
   }
-  if (files.length > 0)
-    throw new UsageError(`folder must be a new or an empty one, and ${shown} has files in it`)
+  const other = files.find(file => !harmless.test(file))
+  if (other !== undefined)
+    throw new UsageError(
+      `folder must be new, or have only what a new repository has, and ${shown} has ${other}`,
+    )
 }
 
 /** The tarballs of our packages in a folder, by the names of the packages. */
@@ -105,10 +115,17 @@ function makeFolder(path: string): void {
   mkdirSync(path)
 }
 
-/** Writes the files of a project. Returns their paths below its folder. */
-export function writeProject(options: ProjectOptions): readonly string[] {
+/**
+ * Writes the files of a project. Returns the paths of those that were written, and of those that
+ * were there and are kept. Lines that a kept `.gitignore` lacks are added.
+ */
+export function writeProject(options: ProjectOptions): {
+  readonly written: readonly string[]
+  readonly kept: readonly string[]
+} {
   const { name, folder, kind, home, version, tarballs } = options
   const written: string[] = []
+  const kept: string[] = []
   for (const template of ['shared', kind].map(each => join(home, 'templates', each)))
     for (const path of filesBelow(template)) {
       const place = placeOf(path)
@@ -116,6 +133,11 @@ export function writeProject(options: ProjectOptions): readonly string[] {
       const text = readFileSync(join(template, path), 'utf8')
         .replaceAll('{{name}}', name)
         .replaceAll('{{version}}', version)
+      if (harmless.test(place) && existsSync(join(folder, place))) {
+        if (place === '.gitignore') addLines(join(folder, place), text)
+        kept.push(place)
+        continue
+      }
       const isManifest = place === 'package.json' && tarballs !== undefined
       makeFolder(dirname(join(folder, place)))
       writeFileSync(join(folder, place), isManifest ? takeTarballs(text, folder, tarballs) : text, {
@@ -124,5 +146,15 @@ export function writeProject(options: ProjectOptions): readonly string[] {
       })
       written.push(place)
     }
-  return written
+  return { written, kept }
+}
+
+/** Adds to a file the lines of a text that the file lacks. */
+function addLines(path: string, text: string): void {
+  const there = readFileSync(path, 'utf8')
+  const lines = new Set(there.split(/\r?\n/).map(line => line.replace(/^\/|\/$/g, '')))
+  const missing = text.split('\n').filter(line => !lines.has(line.replace(/^\/|\/$/g, '')))
+  if (missing.length === 0) return
+  const end = there === '' || there.endsWith('\n') ? '' : '\n'
+  writeFileSync(path, `${there}${end}${missing.join('\n')}\n`)
 }

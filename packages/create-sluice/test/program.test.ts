@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { built } from '@sluice/test-support/files.js'
@@ -125,12 +125,12 @@ describe('what is not given is asked', () => {
   test('a wrong answer is asked for again, with the rule', async () => {
     const cwd = newFolder()
     mkdirSync(join(cwd, 'full', 'inside'), { recursive: true })
-    const typed = ['zoo', 'plugin', 'Mine', 'full', 'mine', 'perhaps', 'n']
+    const typed = ['zoo', 'plugin', '_mine', 'full', 'mine', 'perhaps', 'n']
     const { code, out } = await create([], { cwd, typed })
     expect(code).toBe(0)
     expect(out).toMatch('kind must be one of app, plugin, decoder, store: "zoo"')
-    expect(out).toMatch('name must be lower case: "Mine"')
-    expect(out).toMatch('full has files in it')
+    expect(out).toMatch('name must begin with a letter or a digit: "_mine"')
+    expect(out).toMatch('full has inside')
     expect(out).toMatch('answer must be y or n')
     expect(readdirSync(cwd).sort()).toEqual(['full', 'mine'])
   })
@@ -175,16 +175,40 @@ describe('nothing is overwritten', () => {
   test('a folder with files is refused', async () => {
     const outer = newFolder()
     const cwd = join(outer, 'mine')
-    mkdirSync(join(cwd, '.git'), { recursive: true })
-    const rule = 'create-sluice: folder must be a new or an empty one, and'
+    mkdirSync(join(cwd, 'lib'), { recursive: true })
+    const rule = 'create-sluice: folder must be new, or have only what a new repository has, and'
     const inside = await create(['.', '--kind', 'app'], { cwd })
-    expect([inside.code, inside.err]).toEqual([2, `${rule} this folder has files in it\n`])
+    expect([inside.code, inside.err]).toEqual([2, `${rule} this folder has lib\n`])
     const beside = await create(['mine', '--kind', 'app'], { cwd: outer })
-    expect([beside.code, beside.err]).toEqual([2, `${rule} mine has files in it\n`])
-    expect(readdirSync(cwd)).toEqual(['.git'])
+    expect([beside.code, beside.err]).toEqual([2, `${rule} mine has lib\n`])
+    expect(readdirSync(cwd)).toEqual(['lib'])
     mkdirSync(join(outer, 'my-app', 'src'), { recursive: true })
     const byDefault = await create(['--yes'], { cwd: outer })
-    expect([byDefault.code, byDefault.err]).toEqual([2, `${rule} my-app has files in it\n`])
+    expect([byDefault.code, byDefault.err]).toEqual([2, `${rule} my-app has src\n`])
+  })
+
+  test.each([
+    [['.git/HEAD']],
+    [['.git/HEAD', '.gitignore']],
+    [['.git/HEAD', 'README.md', 'LICENSE']],
+    [['.DS_Store', 'Thumbs.db', '.idea/x.xml', '.vscode/settings.json']],
+    [['readme.txt', 'LICENCE.md', '.gitattributes', '.editorconfig', '.github/CODEOWNERS']],
+  ])('what a new repository has is kept: %p', async files => {
+    const cwd = join(newFolder(), 'Prices')
+    for (const file of files) {
+      mkdirSync(dirname(join(cwd, file)), { recursive: true })
+      writeFileSync(join(cwd, file), 'mine')
+    }
+    const { code, err, out } = await create(['.', '--kind', 'app', '--no-install'], { cwd })
+    expect([code, err]).toEqual([0, ''])
+    for (const file of files) {
+      const text = readFileSync(join(cwd, file), 'utf8')
+      if (file !== '.gitignore') expect(text).toBe('mine')
+      else expect(text).toMatch(/^mine\nnode_modules/)
+    }
+    const manifest = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'))
+    expect(manifest.name).toBe('prices')
+    expect(out.includes('kept README.md')).toBe(files.includes('README.md'))
   })
 
   test('a file is refused', async () => {
@@ -287,7 +311,6 @@ test.each([
   [['one', 'two', '--kind', 'app'], 'name must be one: one two'],
   [['--fast'], "Unknown option '--fast'"],
   [['--kind'], "Option '--kind <value>' argument missing"],
-  [['--kind', 'app', 'Mine'], 'name must be lower case: "Mine"'],
 ])('%j is a wrong argument', async (args, message) => {
   const { code, err, cwd } = await create(args)
   expect([code, err]).toEqual([2, `create-sluice: ${message}\n`])
