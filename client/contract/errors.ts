@@ -6,6 +6,8 @@ export interface WireErrorFacts extends ErrorFacts {
   readonly statusCode?: number | undefined
   /** Milliseconds to wait, from the service's Retry-After header. */
   readonly retryAfter?: number | undefined
+  /** Whether something between this client and the service has answered. @default false */
+  readonly isForeign?: boolean
 }
 
 /** The base class of the errors below. */
@@ -14,11 +16,17 @@ class WireError extends DataStreamsError {
   readonly statusCode: number | undefined
   /** Milliseconds to wait before a retry, from the service's Retry-After header. */
   readonly retryAfter: number | undefined
+  /**
+   * True if not the service has answered, but something in front of it: a proxy, a CDN, a login
+   * page of a network. Missing otherwise.
+   */
+  declare readonly isForeign?: true
 
   constructor(message: string, facts: WireErrorFacts) {
     super(message, { isRetryable: isTransient(facts), ...facts })
     this.statusCode = facts.statusCode
     this.retryAfter = facts.retryAfter
+    if (facts.isForeign === true) this.isForeign = true
   }
 }
 
@@ -32,7 +40,8 @@ const transient: readonly unknown[] = [
 ]
 
 /** True if a retry may succeed. The answers 429 and 5xx are temporary, too. */
-function isTransient({ code, statusCode = 0 }: WireErrorFacts): boolean {
+function isTransient({ code, statusCode = 0, isForeign = false }: WireErrorFacts): boolean {
+  if (isForeign) return true
   if (code === 'API_STATUS' || code === 'WS_REFUSED') return statusCode === 429 || statusCode >= 500
   if (code === 'PROXY') return statusCode < 200 || statusCode === 429 || statusCode >= 500
   return transient.includes(code)

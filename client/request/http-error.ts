@@ -15,13 +15,16 @@ export function errorFromAnswer(
   { status, headers, body }: HttpAnswer,
   now: () => number,
 ): DataStreamsError {
-  const facts = [`${describeCall(call)} answered ${status}`, ...quoteService(call, body)]
+  const foreign = foreignText(status, headers, body)
+  const said =
+    foreign === undefined ? quoteService(call, body) : quoteForeign(call, headers, foreign)
+  const facts = [`${describeCall(call)} answered ${status}`, ...said]
   const serverTime = parseDate(headers.get('date'))
   // The service's clock sets a Retry-After date, so it is compared with the date of the answer.
   const answeredAt = serverTime === undefined ? now : () => serverTime
   const retryAfter = parseRetryAfter(headers.get('retry-after'), answeredAt)
   if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
-  if (status === 401 || status === 403) {
+  if ((status === 401 || status === 403) && foreign === undefined) {
     if (serverTime !== undefined) facts.push(...describeSkew(call, serverTime, now()))
     facts.push(
       'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
@@ -36,9 +39,57 @@ export function errorFromAnswer(
   if (status === 0 || (status >= 300 && status < 400))
     facts.push('A redirect is not followed: the signature covers the URL it was made for.')
   const message = facts.join('\n  ')
+  const found = { statusCode: status, retryAfter, isForeign: foreign !== undefined }
   return call.kind === 'stream'
-    ? new WebSocketError(message, { code: 'WS_REFUSED', statusCode: status, retryAfter })
-    : new APIError(message, { statusCode: status, retryAfter })
+    ? new WebSocketError(message, { code: 'WS_REFUSED', ...found })
+    : new APIError(message, found)
+}
+
+/**
+ * The first line of a rejection that is not the service's: something between this client and the
+ * service has answered, such as a proxy, a CDN or the login page of a network. Undefined if it may
+ * be the service's, which answers with JSON, with a few words, or with nothing.
+ */
+function foreignText(status: number, headers: Headers, body: Uint8Array): string | undefined {
+  if (status !== 401 && status !== 403 && status !== 404) return undefined
+  if (body.length > 0 && body.length <= MAX_QUOTED) {
+    const text = new TextDecoder().decode(body).trim()
+    const isHTML = /^\s*</.test(text) || /\bhtml\b/i.test(headers.get('content-type') ?? '')
+    if (isHTML) return titleOf(text)
+    const isWorded = status === 404 || SERVICE_WORDS.test(text)
+    if (text !== '' && !/^[[{"]/.test(text) && !isWorded) return text.split('\n', 1)[0]
+  }
+  // The service asks for no login: its credentials are in headers of its own.
+  return status === 401 && headers.has('www-authenticate') ? '' : undefined
+}
+
+/** A body that is longer is not read for its words. */
+const MAX_QUOTED = 65_536
+/** Words with which a service of this protocol rejects. */
+const SERVICE_WORDS =
+  /\b(unauthori[sz]ed|forbidden|authenticat\w*|authori[sz]\w*|signature|timestamp|hmac|api key|feed|permission|entitle\w*)\b/i
+
+/** What a page says: its title, or else the beginning of its text. */
+function titleOf(html: string): string {
+  const title = /<title[^>]*>([^<]*)/i.exec(html)?.[1]?.trim()
+  return (
+    title ||
+    html
+      .replace(/<[^>]*>/g, ' ')
+      .trim()
+      .replace(/\s+/g, ' ')
+  )
+}
+
+/** Says who has answered in place of the service, and what. */
+function quoteForeign(call: Call, headers: Headers, text: string): string[] {
+  const server = headers.get('server')
+  const who = server === null ? [] : quoteText(call, server, 'Its server is')
+  return [
+    'Not the service has answered, but something in front of it: a proxy, a CDN, or the login page of a network.',
+    ...who,
+    ...quoteText(call, text, 'It says'),
+  ]
 }
 
 /**
@@ -80,30 +131,43 @@ function isAllowed(skew: number): boolean {
 
 /** Quotes the message in the body of an answer. */
 function quoteService(call: Call, body: Uint8Array): string[] {
-  if (body.length === 0 || body.length > 65_536) return []
+  if (body.length === 0 || body.length > MAX_QUOTED) return []
   return quoteText(call, messageOf(new TextDecoder().decode(body)))
 }
 
 /** Quotes the service's text as one short printable line, unless it repeats a secret header. */
-export function quoteText(call: Call, text: string | undefined): string[] {
+export function quoteText(
+  call: Call,
+  text: string | undefined,
+  says = 'The service says',
+): string[] {
   if (text === undefined || text === '') return []
   if (repeatsHeader(text, call.headers))
     return ['What the service says repeats what was sent, so it is left out.']
   const line = text.replace(/[^\x20-\x7e]+/g, ' ')
-  return [
-    `The service says: ${line.length > MAX_DETAIL ? `${line.slice(0, MAX_DETAIL - 1)}…` : line}`,
-  ]
+  return [`${says}: ${line.length > MAX_DETAIL ? `${line.slice(0, MAX_DETAIL - 1)}…` : line}`]
 }
 
 function messageOf(json: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(json)
-    if (typeof parsed !== 'object' || parsed === null) return undefined
-    const { message, error, detail } = parsed as Record<string, unknown>
-    return [message, error, detail].find(value => typeof value === 'string')
+    return wordsOf(parsed, 3)
   } catch {
     return undefined
   }
+}
+
+/** The first text under a name for messages, at most so many levels deep. */
+function wordsOf(value: unknown, depth: number): string | undefined {
+  if (typeof value === 'string') return value
+  if (typeof value !== 'object' || value === null || depth === 0) return undefined
+  const { message, error, errors, detail } = value as Record<string, unknown>
+  const parts = Array.isArray(value) ? value.slice(0, 1) : [message, error, detail, errors]
+  for (const part of parts) {
+    const words = wordsOf(part, depth - 1)
+    if (words !== undefined) return words
+  }
+  return undefined
 }
 
 /** 8 common characters are no coincidence, and few enough to recognise a truncated secret. */

@@ -55,6 +55,8 @@ async function keepOpen(
   let counted: Connections['carried']
   /** How many rejections there were since the connection was last open. */
   let rejections = 0
+  /** How many answers that were not the service's came since the connection was last open. */
+  let foreign = 0
   let isDegraded = false
   for (let attempt = 1; ; ) {
     let error: Error
@@ -66,6 +68,7 @@ async function keepOpen(
       if (end.lasted >= healthyAfter) attempt = 1
       isCorrected = countCorrections()
       rejections = 0
+      foreign = 0
       isDegraded = false
       error = end.error
     } catch (thrown) {
@@ -88,20 +91,22 @@ async function keepOpen(
     // A service that accepted this stream before may accept it again.
     const isHopeless = !isRetryable(error) && !(isRejected && carried !== undefined)
     if (isAlone && isHopeless) throw error
-    if (isAlone && attempt > maxAttempts) {
+    // Whoever answers in place of the service may go away again, which uses up no attempt.
+    const isHeldUp = isForeign(error) && carried !== undefined
+    if (isAlone && attempt > maxAttempts && !isHeldUp) {
       // Keep the error that names the rejected feeds: the stream may continue without them.
       if (rejections === 1 && rejectedFeeds(error).length > 0) throw error
       throw gaveUp(facts.host, attempt - 1, error)
     }
     // While other connections carry the stream, this connection is never given up, and its attempts
     // may be slow.
-    const isProbing = isHopeless || attempt > maxAttempts
+    const isProbing = isHopeless || (attempt > maxAttempts && !isHeldUp)
     const isSlow = isRejected && rejections > 1
     const delayMs = isSlow
       ? delays.beforeRejected(error)
       : isProbing
         ? delays.beforeProbe(error)
-        : delays.beforeConnecting(attempt, reconnectInterval, error)
+        : delays.beforeConnecting(attempt + foreign, reconnectInterval, error)
     if (isSlow && !isDegraded) {
       isDegraded = true
       scope.events.emit('status', { type: 'degraded', ...facts, delayMs, error })
@@ -116,7 +121,8 @@ async function keepOpen(
     // loss must not end the wait. Otherwise two connections could wake each other forever.
     const leastCarried = isAlone ? healthyAfter : 0
     await sleepUntilNeeded(call, delayMs, delays.askedFor(delayMs, error), leastCarried)
-    attempt++
+    if (isHeldUp) foreign++
+    else attempt++
   }
 }
 
@@ -156,6 +162,10 @@ async function sleepUntilNeeded(
 
 function isOpen(carried: Connections['carried']): boolean {
   return carried !== undefined && carried.until === undefined
+}
+
+function isForeign(error: Error): boolean {
+  return isStreamsError(error, 'WS_REFUSED') && error.isForeign === true
 }
 
 function isRetryable(error: Error): boolean {
