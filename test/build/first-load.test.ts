@@ -24,18 +24,19 @@ function loadedBy(entry: string): { readonly files: string[]; readonly others: s
   }
 }
 
-test('the default entry loads seven files at first, no package, and of Node what every program has', () => {
+test('the default entry loads eight files at first, no package, and of Node what every program has', () => {
   const { files, others } = loadedBy('index.js')
   expect(files).toEqual([
     'index.js',
     'platform/bytes.js',
     'platform/globals.js',
+    'platform/sha256.js',
     'shared/client.js',
     'shared/eventemitter3.js',
     'shared/plugins/verify/lazy-verify-report.js',
     'shared/report.js',
   ])
-  expect(others).toEqual(['node:timers', 'node:util'])
+  expect(others).toEqual(['node:module', 'node:process', 'node:timers', 'node:util'])
 })
 
 test('what it loads with the first call is there', () => {
