@@ -22,7 +22,8 @@ test.each([
 ])(
   'the table of stream has no number that is cut, on a terminal of %i columns',
   async (columns, head) => {
-    await using engine = await startDataEngine({ feeds: [feedID], intervalMs: 50 })
+    const wide = { feedID, fields: { price: 310_194n * 10n ** 18n } }
+    await using engine = await startDataEngine({ feeds: [wide], intervalMs: 50 })
     const { apiKey, userSecret, endpoint, wsEndpoint } = engine
     const running = start(['stream', 'ETH/USD'], {
       columns,
