@@ -93,7 +93,8 @@ async function strike(
   const given = { apiKey: 'a-key-of-the-user', userSecret: 'b', endpoint, wsEndpoint }
   const client = createClient({ ...given, ...config })
   closers.push(() => client.close())
-  const stream = client.createStream(feed, { reconnectInterval: 200 })
+  // The service answers no ping, so none is sent: a busy machine may be late with the next line.
+  const stream = client.createStream(feed, { reconnectInterval: 200, pingInterval: 600_000 })
   const errors: Error[] = []
   let connected = 0
   stream.on('error', error => void errors.push(error))
@@ -102,7 +103,6 @@ async function strike(
   stream.on('reconnecting', ({ error }) => void losses.push(error as Error))
   await stream.connect()
   await until(() => connected === 2)
-  // A ping that is missed would lose the connection with another error.
   expect(losses).toHaveLength(1)
   expect(errors).toEqual(losses)
   const [error] = errors as WebSocketError[]
