@@ -131,6 +131,8 @@ declare module '../../core/errors.js' {
      * The origin that sent a rejected message, as in `report.origin`. Absent from all other errors.
      */
     readonly origin?: string
+    /** True for the error that has ended a stream. Missing otherwise. */
+    readonly isFinal?: true
   }
 
   interface ErrorClasses {

@@ -1,5 +1,5 @@
 import { createDeferred } from '../../core/async.js'
-import { DataStreamsError } from '../../core/errors.js'
+import { DataStreamsError, isStreamsError } from '../../core/errors.js'
 import { createLifetime, type Lifetime } from '../../core/lifetime.js'
 
 /**
@@ -14,6 +14,16 @@ import { createLifetime, type Lifetime } from '../../core/lifetime.js'
  *     closed    everything in the stream has ended
  */
 export type Phase = 'idle' | 'running' | 'failing' | 'ending' | 'failed' | 'closing' | 'closed'
+
+/** Marks the error that ends a stream, and says for the log what to do. */
+export function markFinal(error: Error): string {
+  if (Object.isExtensible(error)) Object.assign(error, { isFinal: true })
+  const isGivenUp = isStreamsError(error, 'WS_GAVE_UP')
+  const remedy = isGivenUp
+    ? ', or set maxReconnectAttempts to Infinity, so that it never gives up'
+    : ''
+  return `the stream has ended: ${error.message}. To go on, create another stream${remedy}`
+}
 
 /** The life of a stream. Only this class knows the phase of the stream. */
 export class Lifecycle {

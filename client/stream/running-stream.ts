@@ -26,7 +26,7 @@ import {
 import { Cursors } from './cursors.js'
 import type { StreamHandlers } from './events.js'
 import { type Feeds, placeNewest } from './feeds.js'
-import type { Lifecycle } from './lifecycle.js'
+import { type Lifecycle, markFinal } from './lifecycle.js'
 import type { CheckedStreamOptions } from './options.js'
 import { createOrigins } from './origins.js'
 import { createScopeEvents } from './scope-events.js'
@@ -375,7 +375,8 @@ export class RunningStream<Data> implements BacklogOwner {
   #fail(error: Error): void {
     this.backlog.end(error)
     void this.#cursors?.flush()
-    this.#log.error?.(`the stream has ended: ${error.message}`)
+    const line = markFinal(error)
+    this.#log.error?.(line)
     for (const shard of this.#connections.shards)
       for (const { facts, status } of [...shard.registry.all.values()])
         if (status !== 'failed') shard.change({ type: 'failed', error, ...facts })

@@ -17,8 +17,8 @@ export interface StreamEvents<Data = unknown> {
    * report does not wait for these promises.
    */
   report: (report: Report<Data>) => unknown
-  /** Something failed. The stream goes on, unless `closed` settles. */
-  error: (error: Error) => void
+  /** Something failed. The stream goes on, unless `isFinal` is true: this error has ended it. */
+  error: (error: Error & { readonly isFinal?: true }) => void
   /** Every feed has an open connection: for the first time, or again after an outage. */
   connected: () => void
   /**

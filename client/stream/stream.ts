@@ -7,7 +7,7 @@ import type { Report } from '../../report/report.js'
 import { createCounters } from '../metrics.js'
 import { type StreamEmitter, StreamHandlers } from './events.js'
 import { Feeds } from './feeds.js'
-import { Lifecycle } from './lifecycle.js'
+import { Lifecycle, markFinal } from './lifecycle.js'
 import { type CheckedStreamOptions, checkStreamOptions, type StreamOptions } from './options.js'
 import type { ClientParts, IdleParts, RunningStream } from './running-stream.js'
 import { maxShards, planShards, shardCapacity } from './shards/plan.js'
@@ -250,7 +250,8 @@ class ReportStream<Data> implements IdleParts<Data> {
    * stage.
    */
   #fail(error: Error): void {
-    this.#parts.log.error?.(`the stream has ended: ${error.message}`)
+    const line = markFinal(error)
+    this.#parts.log.error?.(line)
     this.handlers.emit('error', error)
     this.handlers.emit('disconnected')
     this.life.fail(error)

@@ -143,7 +143,7 @@ const table: [
   [
     'error',
     'the end of a stream that gave up',
-    /the stream has ended: gave up on/,
+    /the stream has ended: gave up on .*\. To go on, create another stream, or set maxReconnectAttempts to Infinity/,
     async logged => {
       await stream(logged, { maxReconnectAttempts: 0 }, { wsEndpoint: 'ws://127.0.0.1:1' })
     },

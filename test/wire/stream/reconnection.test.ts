@@ -57,7 +57,9 @@ describe('a connection that is lost', () => {
     await until(() => seen.errors.length > 0)
     await engine.start()
     expect(seen.errors).toHaveLength(1)
-    expect(seen.errors[0]).toMatchObject({ name: 'WebSocketError', code: 'WS_GAVE_UP' })
+    const facts = { name: 'WebSocketError', code: 'WS_GAVE_UP', isFinal: true }
+    expect(seen.errors[0]).toMatchObject(facts)
+    expect(JSON.parse(JSON.stringify(seen.errors[0]))).toMatchObject(facts)
     expect(seen.errors[0]?.message).toMatch(/gave up on 127\.0\.0\.1:\d+ after 3 attempts/)
     expect(String(seen.errors[0]?.cause)).toMatch(/ECONNREFUSED/)
     expect(seen.events).toEqual([

@@ -23,5 +23,6 @@ await using client = createClient({
 const stream = client.createStream(feedID, { maxReconnectAttempts: Infinity })
 stream.on('error', error => console.error(error.message))
 stream.on('gap', ({ from, to }) => console.warn(`no reports from ${from} to ${to}`))
-process.once('SIGINT', () => void stream.close())
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stream.close())
+// If the stream ends by itself, this line throws, and the process ends with the code 1.
 await printPrices(stream, console.log)
