@@ -105,7 +105,8 @@ export class RunningStream<Data> implements BacklogOwner {
   /** The times at which the feeds resume, once the cursors are loaded. */
   #resumed: ReadonlyMap<string, number> = new Map()
   /** True if `disconnected` was emitted for the current outage. */
-  #isDown = false
+  /** Whether the user knows of no open connection for some feed: so it is before the first. */
+  #isDown = true
 
   constructor(client: ClientParts<Data>, idle: IdleParts<Data>) {
     const { log, plugins, present, totals, transport } = client

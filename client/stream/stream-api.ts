@@ -21,10 +21,7 @@ export interface StreamEvents<Data = unknown> {
   error: (error: Error & { readonly isFinal?: true }) => void
   /** Every feed has an open connection: for the first time, or again after an outage. */
   connected: () => void
-  /**
-   * Some feeds have lost their last connection, or the stream gave up before it ever had a
-   * connection. Emitted once per outage.
-   */
+  /** Some feeds have lost their last connection. Emitted once per outage. */
   disconnected: () => void
   /** A reconnection attempt is about to start. */
   reconnecting: (info: ReconnectingInfo) => void

@@ -253,7 +253,6 @@ class ReportStream<Data> implements IdleParts<Data> {
     const line = markFinal(error)
     this.#parts.log.error?.(line)
     this.handlers.emit('error', error)
-    this.handlers.emit('disconnected')
     this.life.fail(error)
     this.#loaded.reject(error)
     this.handlers.clear()

@@ -87,7 +87,7 @@ describe('an origin that fails', () => {
     expect(error).toMatchObject({ name: 'MultiConnectionError', code: 'ALL_CONNECTIONS_FAILED' })
     expect(error?.errors).toHaveLength(2)
     expect(seen.errors.filter(each => each === error)).toHaveLength(1)
-    expect(seen.events.at(-1)).toBe('disconnected')
+    expect(seen.events.at(-1)).toBe('reconnecting')
     expect(await failureOf(stream.closed)).toBe(error)
     for (const origin of engine.origins) origin.refuse(undefined)
     await pause(600)

@@ -159,7 +159,7 @@ describe('an upgrade that is rejected', () => {
       const error = await failureOf(stream.connect())
       expect(error).toMatchObject({ name: 'AuthenticationError', statusCode: status })
       expect(seen.errors).toEqual([error])
-      expect(seen.events).toEqual(['disconnected'])
+      expect(seen.events).toEqual([])
       expect(engine.connections).toBe(0)
     },
   )
@@ -238,7 +238,7 @@ describe('an upgrade that is rejected', () => {
     await engine.start()
     await pause(700)
     expect(engine.connections).toBe(0)
-    expect(seen.events).toEqual(['reconnecting', 'disconnected'])
+    expect(seen.events).toEqual(['reconnecting'])
   })
 
   test('a handshake that is never answered is given up after connectTimeout', async () => {
