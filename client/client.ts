@@ -42,7 +42,7 @@ import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import type { Fetch } from './transport/http.js'
 import type { Connect } from './transport/socket.js'
-import { checkURL, checkURLs } from './urls.js'
+import { checkURL, checkURLs, plainHosts } from './urls.js'
 
 /** Options of a client with your own stack. */
 export interface ClientOptions<Given extends Plugins = Plugins> extends EgressOptions {
@@ -180,6 +180,11 @@ export function createClient<const Given extends Plugins>(
     return send(call)
   }
   const handler = composeCall(plugins, wire, { isReply, copy, failure })
+  const plain = plainHosts([endpoint, ...wsEndpoint.split(',')])
+  if (plain.length > 0)
+    log.warn?.(
+      `the connections to ${plain.join(', ')} are not encrypted: who is on the way reads your API key and may change answers; use https and wss`,
+    )
   log.debug?.('configuration is valid', { endpoint, wsEndpoint, timeout })
   log.info?.('client initialized', {
     endpoint,

@@ -41,3 +41,14 @@ export function checkURLs(
   )
   return [...new Set(urls)]
 }
+
+/** The hosts of the URLs that lead to another machine without TLS. */
+export function plainHosts(urls: readonly string[]): readonly string[] {
+  const hosts = urls.map(text => new URL(text))
+  const plain = hosts.filter(
+    ({ protocol, hostname }) =>
+      (protocol === 'http:' || protocol === 'ws:') &&
+      !/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname),
+  )
+  return [...new Set(plain.map(({ host }) => host))]
+}
