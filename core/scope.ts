@@ -30,7 +30,7 @@ export interface PluginPlace {
   readonly provides?: readonly string[]
   /** A plugin that provides one of these must stand below this plugin, nearer to the wire. */
   readonly below?: readonly string[]
-  /** The reason, for the error: words that follow the plugin's name and `which`. */
+  /** Why, for the error: words after the plugin's name and `which`. @default 'needs it there' */
   readonly because?: string
 }
 

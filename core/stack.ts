@@ -1,7 +1,14 @@
 import { isThenable } from './async.js'
 import { ValidationError } from './errors.js'
 import type { Lifetime } from './lifetime.js'
-import { unknownName } from './options.js'
+import {
+  checkText,
+  optional,
+  readOptions,
+  type Schema,
+  unknownName,
+  withDefault,
+} from './options.js'
 import {
   type ClientScope,
   createServices,
@@ -146,6 +153,17 @@ function draw(entries: readonly StackEntry[], wire: string, up: string): string 
   ].join('\n')
 }
 
+const placeSchema = {
+  provides: optional(checkWords),
+  below: optional(checkWords),
+  because: withDefault('needs it there', checkText),
+} satisfies Schema<PluginPlace>
+
+function checkWords(field: string, value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.every(each => typeof each === 'string')) return value
+  throw new ValidationError(`${field} must be an array of capabilities`)
+}
+
 /**
  * Runs each plugin's `setup`, beginning with the plugin nearest to the caller. Returns the services
  * that the plugins provide.
@@ -164,7 +182,8 @@ export function setUp(
     get signal() {
       return life.signal
     },
-    place(place) {
+    place(given) {
+      const place = readOptions('scope.place', given, placeSchema, `plugin ${name}: place.`)
       // Setups run from the caller to the wire: what was placed before stands above.
       const has = (below: string) => placed.find(({ provides }) => provides?.includes(below))
       const wrong = place.below?.map(has).find(each => each !== undefined)

@@ -35,10 +35,10 @@ function wrongWords(text: string): string[] {
   return [...found, ...named]
 }
 
-test('the engine has at most 820 lines of code', () => {
+test('the engine has at most 840 lines of code', () => {
   const lines = engine.flatMap(path => read(path).split('\n'))
   const code = lines.filter(line => !/^\s*(\/?\*|\/\/|$)/.test(line))
-  expect(code.length).toBeLessThanOrEqual(820)
+  expect(code.length).toBeLessThanOrEqual(840)
 })
 
 describe('the engine knows nothing of what it carries', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Call, composeReport, type Handler, type Report } from '../../client/index.js'
 import { composeCall } from '../../core/compose.js'
+import type { ClientScope } from '../../core/scope.js'
 import { createClient, decoders, defaultPreset, type Plugin, v3 } from '../../index.js'
 
 const config = { endpoint: 'https://api.example', wsEndpoint: 'wss://ws.example' }
@@ -156,6 +157,16 @@ describe('a list that is no stack', () => {
       "unknown hook 'onMessage' of plugins[0] (x); there is name, setup, call, attempt, report, acknowledged, unacknowledged, decoders, events",
     ],
     ['events that are no list', [{ name: 'x', events: 'a' }], /events must be an array of names/],
+    [
+      'a place that is no list',
+      [{ name: 'x', setup: (scope: ClientScope) => scope.place({ below: 'unique' as never }) }],
+      /plugin x: place.below must be an array of capabilities/,
+    ],
+    [
+      'a place with a wrong word',
+      [{ name: 'x', setup: (scope: ClientScope) => scope.place({ bellow: [] } as never) }],
+      /unknown option 'bellow'/,
+    ],
     ['an event without a name', [{ name: 'x', events: [''] }], /events must be an array of names/],
     ['decoders that are no list', [{ name: 'x', decoders: v3 }], /decoders must be an array/],
     ['a decoder that is none', [{ name: 'x', decoders: [{}] }], /a decoder must have a version/],
