@@ -166,7 +166,7 @@ export function createClient<const Given extends Plugins>(
   >
   const present =
     clock === undefined
-      ? new Present(now, () => time.ask())
+      ? new Present(now, () => time.ask(), new URL(endpoint).host)
       : new GivenPresent(() => clock.Date.now())
   present.watch(change => log.warn?.(describeClock(change)))
   life.defer(() => present.end())

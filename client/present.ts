@@ -80,6 +80,7 @@ export class Present {
    */
   horizon: number = Number.NEGATIVE_INFINITY
   readonly #read: () => number
+  readonly #host: string
   readonly #request: () => void
   /** The wall clock less the monotonic clock, at the last comparison. */
   #wall: number
@@ -116,10 +117,11 @@ export class Present {
 
   /**
    * `now` reads the wall clock, in milliseconds. `ask` sends a cheap request, whose answer is given
-   * to `dated`.
+   * to `dated`. `host` is the service's, among the hosts that plugins ask.
    */
-  constructor(now: () => number, ask: () => void) {
+  constructor(now: () => number, ask: () => void, host = '') {
     this.#read = now
+    this.#host = host
     this.#request = ask
     this.#wall = now() - performance.now()
     this.#offset = this.#wall
@@ -144,7 +146,7 @@ export class Present {
    * `now`, in milliseconds of Unix time.
    */
   readonly serviceNow = (): number | undefined => {
-    const newest = [...this.#dates.values()].at(-1)
+    const newest = this.#dates.get(this.#host)
     return newest && newest.offset + performance.now()
   }
 

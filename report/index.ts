@@ -50,6 +50,8 @@ export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './pric
 export { priceField } from './price-field.js'
 export {
   type DecoderTable,
+  isCurrent,
+  markLatest,
   markSignedLater,
   markVerified,
   Report,

@@ -69,15 +69,22 @@ const stateKey: unique symbol = Symbol.for('sluice.report')
  */
 class State<out Data> {
   readonly #table: DecoderTable<Data>
+  /** The bytes whose state it is: a copy may have others. */
+  readonly #fullReport: string
+  readonly #feedID: string
   #decoded: Data | undefined
   #failure: unknown
   #isNewest: boolean | undefined
   #isVerified: boolean
+  #isLatest: boolean
   #signedLater: SignedLater | undefined
   #acknowledge: (() => void) | undefined
 
-  constructor(table: DecoderTable<Data>) {
+  constructor(table: DecoderTable<Data>, fullReport: string, feedID: string) {
     this.#table = table
+    this.#fullReport = fullReport
+    this.#feedID = feedID
+    this.#isLatest = false
     this.#decoded = undefined
     this.#failure = undefined
     this.#isNewest = undefined
@@ -92,7 +99,13 @@ class State<out Data> {
     Object.defineProperty(State.prototype, Symbol.iterator, { value: undefined })
   }
 
-  decode({ fullReport, feedID }: Report<Data>): Data {
+  isOf({ fullReport, feedID }: Report): boolean {
+    return fullReport === this.#fullReport && feedID === this.#feedID
+  }
+
+  decode(report: Report<Data>): Data {
+    const { fullReport, feedID } = report
+    if (!this.isOf(report)) return this.#table.decode(fullReport, feedID)
     if (this.#decoded !== undefined) return this.#decoded
     if (this.#failure !== undefined) throw this.#failure
     try {
@@ -122,6 +135,13 @@ class State<out Data> {
     this.#isVerified = value
   }
 
+  get isLatest(): boolean {
+    return this.#isLatest
+  }
+  set isLatest(value: boolean) {
+    this.#isLatest = value
+  }
+
   get signedLater(): SignedLater | undefined {
     return this.#signedLater
   }
@@ -144,7 +164,9 @@ function stateOf<Data>(report: Report<Data>): State<Data> | undefined {
 
 /** The test of `instanceof`: a report of any copy of this library. */
 function isReport(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && stateOf(value as Report) !== undefined
+  if (typeof value !== 'object' || value === null) return false
+  // A copy without the methods is no report.
+  return stateOf(value as Report) !== undefined && 'verify' in value && 'covers' in value
 }
 
 /** Calls the listener when the report, or a copy of it, is acknowledged. */
@@ -168,7 +190,18 @@ export function markNewest(report: Report, isNewest: boolean): void {
 /** Sets `verified` of a report. For a plugin that verifies signatures. */
 export function markVerified(report: Report): void {
   const state = stateOf(report)
-  if (state !== undefined) state.isVerified = true
+  if (state?.isOf(report)) state.isVerified = true
+}
+
+/** Notes that a report of a request claims to be of the present. */
+export function markLatest(report: Report): void {
+  const state = stateOf(report)
+  if (state !== undefined) state.isLatest = true
+}
+
+/** Whether a report claims to be of the present: it is live, or was asked for as the latest. */
+export function isCurrent(report: Report): boolean {
+  return report.source === 'live' || stateOf(report)?.isLatest === true
 }
 
 /** The decoded fields that every version has. A report has most of them itself. */
@@ -220,7 +253,7 @@ export class Report<out Data = unknown> {
     this.observationsTimestamp = observationsTimestamp
     this.origin = origin
     this.source = source
-    ;(this as { [stateKey]?: State<Data> })[stateKey] = new State(table)
+    ;(this as { [stateKey]?: State<Data> })[stateKey] = new State(table, fullReport, feedID)
   }
 
   static {
@@ -246,7 +279,8 @@ export class Report<out Data = unknown> {
    * `verify()` since.
    */
   get verified(): boolean {
-    return stateOf(this)?.isVerified === true
+    const state = stateOf(this)
+    return state?.isVerified === true && state.isOf(this)
   }
 
   /**

@@ -1,7 +1,7 @@
 import { onAbort } from '../../core/async.js'
 import { foreignCause, isStreamsError } from '../../core/errors.js'
 import { describeCall, type RequestCall, type RequestReply } from '../contract/call.js'
-import { APIError } from '../contract/errors.js'
+import { APIError, type WireErrorFacts } from '../contract/errors.js'
 import { adviseOn } from '../network-reason.js'
 import type { Present } from '../present.js'
 import { createHttp, type Fetch, type HttpAnswer } from '../transport/http.js'
@@ -61,8 +61,12 @@ export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendO
     if (call.signal.aborted) throw call.signal.reason
     const sent = performance.now()
     const answer = await attempt(call)
-    present.dated(new URL(call.url).host, answer.headers, sent, performance.now())
-    if (!isSuccess(answer)) throw errorFromAnswer(call, answer, now)
+    const received = performance.now()
+    const error = isSuccess(answer) ? undefined : errorFromAnswer(call, answer, now)
+    // Who has answered in place of the service does not tell its time.
+    if (!(error as WireErrorFacts | undefined)?.isForeign)
+      present.dated(new URL(call.url).host, answer.headers, sent, received)
+    if (error !== undefined) throw error
     return { kind: 'request', ...answer, repeatsSecret: text => repeatsHeader(text, call.headers) }
   }
 }

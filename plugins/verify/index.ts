@@ -2,7 +2,7 @@ import type { Plugin, Sink } from '../../client/contract/plugin.js'
 import type { RequestScope, StreamScope } from '../../client/contract/scope.js'
 import { ValidationError } from '../../core/errors.js'
 import type { ClientScope, ServiceKey } from '../../core/scope.js'
-import type { Report } from '../../report/report.js'
+import { markLatest, type Report } from '../../report/report.js'
 import { reportVerifier } from '../../report/verifier.js'
 import { readVerifyOptions, type VerifyOptions } from './options.js'
 import { StreamStage } from './stream-stage.js'
@@ -46,9 +46,9 @@ export function verify(given: VerifyOptions): Plugin<never> {
     const own = scope.client.find(service)
     if (own === undefined) throw new ValidationError('verify: setup has not run')
     own.verifier.learn(scope.client)
-    if (mode === 'on-demand') return noteLatest(next, scope, own.verifier)
+    if (mode === 'on-demand') return noteLatest(next, scope)
     if (scope.kind === 'request')
-      return noteLatest(verifyAnswer(next, scope, own.verifier, isChosen), scope, own.verifier)
+      return noteLatest(verifyAnswer(next, scope, own.verifier, isChosen), scope)
     const stage = new StreamStage(next, scope, { ...own, isChosen, maxPending })
     own.verifier.stages.set(scope, stage)
     return report => stage.take(report)
@@ -76,11 +76,11 @@ function createSecureRandom(): () => number {
   }
 }
 
-/** Tells the verifier which reports of a request claim to be of the present. */
-function noteLatest(next: Sink, scope: StreamScope | RequestScope, verifier: Verifier): Sink {
+/** Notes which reports of a request claim to be of the present. */
+function noteLatest(next: Sink, scope: StreamScope | RequestScope): Sink {
   if (scope.kind === 'stream' || scope.operation !== 'getLatestReport') return next
   return function note(report) {
-    verifier.addLatest(report)
+    markLatest(report)
     next(report)
   }
 }

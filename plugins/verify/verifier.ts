@@ -1,8 +1,8 @@
 import type { PluginClient } from '../../client/contract/scope.js'
 import { onAbort } from '../../core/async.js'
-import { DataStreamsError } from '../../core/errors.js'
+import { DataStreamsError, isStreamsError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
-import { markVerified, type Report } from '../../report/report.js'
+import { isCurrent, markVerified, type Report } from '../../report/report.js'
 import {
   ReportVerificationError,
   type ReportVerifier,
@@ -26,6 +26,9 @@ const noFacts = {
   reportsPerSecond: undefined,
 } as const
 
+/** The most reports that were rejected because of their age, and are remembered. */
+const MAX_REFUSED = 4096
+
 /** The rule of a report whose age does not matter. */
 const ageless: AgeRule = { isDated: true }
 
@@ -41,8 +44,11 @@ export class Verifier implements ReportVerifier {
   /** The results: the error of a rejected report, undefined for a verified report. */
   readonly #known = new WeakMap<Report, Error | undefined>()
   readonly #checks = new Map<Report, Check>()
-  /** The reports of requests that claim to be of the present. */
-  readonly #latest = new WeakSet<Report>()
+  /**
+   * The feeds and times of reports that were rejected because of their age. A backfill does not
+   * bring them back.
+   */
+  readonly #refused = new Set<string>()
   /** Tells the present. Undefined before the first stream or request. */
   #time: Pick<PluginClient, 'now' | 'serviceNow'> | undefined
   #checker: Checker | undefined
@@ -56,11 +62,6 @@ export class Verifier implements ReportVerifier {
   /** Learns who tells the present: the client of a stream or request. */
   learn(time: Pick<PluginClient, 'now' | 'serviceNow'>): void {
     this.#time = time
-  }
-
-  /** The report claims to be of the present, as a live report does. */
-  addLatest(report: Report): void {
-    this.#latest.add(report)
   }
 
   check(report: Report, settled: Settled): (() => void) | undefined {
@@ -159,14 +160,15 @@ export class Verifier implements ReportVerifier {
   /** The time and the rules for the age of a report. No time if its age does not matter. */
   #ageRuleOf(report: Report): AgeRule {
     const { checkExpiry, maxAge, now = this.#time?.serviceNow } = this.#options
-    const isCurrent = report.source === 'live' || this.#latest.has(report)
-    if (!isCurrent && checkExpiry !== true) return ageless
+    const isBack = report.source === 'backfill' && this.#refused.has(keyOf(report))
+    const claims = isBack || isCurrent(report)
+    if (!claims && checkExpiry !== true) return ageless
     const dated = now?.()
     return {
       now: dated ?? this.#time?.now(),
       isDated: dated !== undefined,
       checkExpiry: checkExpiry !== false,
-      ...(isCurrent && { maxAge }),
+      ...(claims && { maxAge }),
     }
   }
 
@@ -175,10 +177,16 @@ export class Verifier implements ReportVerifier {
     this.#checks.delete(report)
     if (!this.#isEnded) this.#known.set(report, failure)
     if (failure === undefined) markVerified(report)
+    else if (isTooOld(failure)) this.#refuse(report)
     const { listeners } = check
     if (listeners.length === 1) listeners[0]?.(failure, report)
     // A listener that throws must not stop the others.
     else for (const each of listeners) queueMicrotask(() => each(failure, report))
+  }
+
+  #refuse(report: Report): void {
+    const [oldest] = this.#refused.add(keyOf(report))
+    if (this.#refused.size > MAX_REFUSED) this.#refused.delete(oldest as string)
   }
 
   #leave(report: Report, check: Check, settled: Settled): void {
@@ -189,6 +197,15 @@ export class Verifier implements ReportVerifier {
     this.#checks.delete(report)
     check.cancel?.()
   }
+}
+
+function keyOf({ feedID, observationsTimestamp }: Report): string {
+  return `${feedID} ${observationsTimestamp}`
+}
+
+function isTooOld(failure: Error): boolean {
+  if (!isStreamsError(failure, 'VERIFICATION')) return false
+  return failure.reason === 'expired' || failure.reason === 'too-old'
 }
 
 function closed(): DataStreamsError {

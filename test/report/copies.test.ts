@@ -128,6 +128,27 @@ test('a view that reads a report is drawn again when there is another, and not b
   leave()
 })
 
+test('a copy with other bytes has none of the state', async () => {
+  const report = page.at(-1) as Any
+  await report.verify()
+  expect(report.decoded.version).toBe('V3')
+  const other = page.at(-2) as Any
+  const forged: Any = Object.assign(Object.create(prototypeOf(report)), report, {
+    fullReport: other.fullReport,
+    observationsTimestamp: other.observationsTimestamp,
+    validFromTimestamp: other.validFromTimestamp,
+  })
+  expect([report.verified, forged.verified]).toEqual([true, false])
+  expect(forged.decoded).toEqual(other.decoded)
+  expect(report.decoded).not.toEqual(other.decoded)
+  const wrong: Any = Object.assign(Object.create(prototypeOf(report)), report, {
+    fullReport: `${report.fullReport.slice(0, -1)}1`,
+  })
+  await expect(wrong.verify()).rejects.toMatchObject({ name: 'ReportVerificationError' })
+  expect([report.verified, wrong.verified]).toEqual([true, false])
+  expect({ ...report }).not.toBeInstanceOf(prototypeOf(report).constructor)
+})
+
 test('a structured clone has the fields, and nothing else', () => {
   const report = page.at(-1) as Any
   const clone = structuredClone(report)

@@ -1,7 +1,15 @@
 // A report that claims to be of the present is checked against it. The present is the service's, and not this machine's.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import type { DataEngine } from '@sluice/engine'
-import { createClient, defaultPreset, type Logger, verifyReport } from '../../../index.js'
+import {
+  createClient,
+  defaultPreset,
+  type Logger,
+  type Plugin,
+  verifyReport,
+} from '../../../index.js'
 import { failureOf, until } from '../../support/waiting.js'
 import { clientOf, closers, ethUsd, open, start } from '../../support/wire/verify.js'
 
@@ -65,6 +73,42 @@ describe('a replayed report', () => {
     expect(await failureOf(latest.verify())).toEqual(expired)
     expect(latest.verified).toBe(false)
     await (await client.getReportByTimestamp(ethUsd, observed)).verify()
+  })
+
+  test('is told of each copy and proxy of it, too', async () => {
+    const engine = await start()
+    engine.publish(ethUsd, replayed())
+    const latest = await clientOf(engine, { mode: 'on-demand' }).getLatestReport(ethUsd)
+    const prototype = Object.getPrototypeOf(latest)
+    const copies = [
+      new Proxy(latest, {}),
+      Object.create(latest),
+      Object.assign(Object.create(prototype), latest),
+    ]
+    for (const copy of copies) expect(await failureOf(copy.verify())).toEqual(expired)
+    expect([latest, ...copies].map(({ verified }) => verified)).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ])
+  })
+
+  test('does not come back as the newest when the stream fetches what it has missed', async () => {
+    const engine = await start()
+    const { stream, seen } = await open(engine)
+    const time = seconds()
+    const times = (at: number) => ({ validFromTimestamp: at, observationsTimestamp: at })
+    engine.publish(ethUsd, { ...times(time - 4), expiresAt: time + DAY })
+    await until(() => seen.reports.length === 1)
+    engine.publish(ethUsd, { ...times(time - 3), expiresAt: time - 8 })
+    await until(() => seen.refused.length === 1)
+    engine.publish(ethUsd, { ...times(time - 1), expiresAt: time + DAY })
+    await until(() => seen.times().includes(time - 1))
+    await until(() => seen.refused.length > 1)
+    expect(seen.times()).toEqual([time - 4, time - 1])
+    expect(new Set(seen.reasons())).toEqual(new Set(['expired']))
+    expect(stream.latest(ethUsd)?.observationsTimestamp).toBe(time - 1)
   })
 
   test('is delivered where the option says so, and by verifyReport, which knows no present', async () => {
@@ -134,6 +178,35 @@ describe('a machine whose clock is wrong', () => {
     expect(page).toHaveLength(1)
     expect(other.observationsTimestamp).toBeLessThan(observed)
     expect(await client.getLatestReport(ethUsd)).toMatchObject({ observationsTimestamp: observed })
+  })
+
+  test('is not misled by the dates of other hosts', async () => {
+    const engine = await start()
+    engine.publish(ethUsd, replayed())
+    const other = createServer((_request, response) => {
+      response.setHeader('date', new Date(Date.now() - 60 * DAY * 1000).toUTCString())
+      response.end()
+    })
+    await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
+    closers.push(() => other.close())
+    const { port } = other.address() as AddressInfo
+    const { apiKey, userSecret, endpoint, wsEndpoint, network: signers } = engine
+    const hook: Plugin = {
+      name: 'hook',
+      report: (next, scope) => {
+        const facts = { operation: 'hook', headers: new Headers(), signal: scope.signal }
+        scope.waitUntil(
+          scope.client.request('GET', `http://127.0.0.1:${port}/`, facts),
+          undefined as never,
+        )
+        return next
+      },
+    }
+    const preset = defaultPreset({ apiKey, userSecret, verify: { signers, workers: 0 } })
+    const client = createClient({ endpoint, wsEndpoint, plugins: [hook, ...preset] })
+    closers.push(client.close)
+    await client.getReportsPage(ethUsd, seconds() - 50 * DAY, 1)
+    expect(await failureOf(client.getLatestReport(ethUsd))).toEqual(expired)
   })
 
   test('rejects nothing while no answer has a date, and warns once', async () => {
