@@ -13,7 +13,7 @@ export {
   ProxyError,
   WebSocketError,
 } from './client/contract/errors.js'
-export type { Handler, Layer, Plugin, Sink, Stage } from './client/contract/plugin.js'
+export type { Handler, Layer, Plugin, Plugins, Sink, Stage } from './client/contract/plugin.js'
 export type { PluginClient, RequestScope, StreamScope } from './client/contract/scope.js'
 export type { ConnectionFacts, ReconnectingInfo, Status } from './client/contract/status.js'
 export type { TLSOptions } from './client/egress/options.js'

@@ -52,30 +52,29 @@ export function errorFromAnswer(
  */
 function foreignText(status: number, headers: Headers, body: Uint8Array): string | undefined {
   if (status !== 401 && status !== 403 && status !== 404) return undefined
-  if (body.length > 0 && body.length <= MAX_QUOTED) {
-    const text = new TextDecoder().decode(body).trim()
-    const isHTML = /^\s*</.test(text) || /\bhtml\b/i.test(headers.get('content-type') ?? '')
-    if (isHTML) return titleOf(text)
-    const isWorded = status === 404 || SERVICE_WORDS.test(text)
-    if (text !== '' && !/^[[{"]/.test(text) && !isWorded) return text.split('\n', 1)[0]
-  }
+  const text = new TextDecoder().decode(body.subarray(0, MAX_PAGE)).trim()
+  if (text.startsWith('<')) return titleOf(text)
+  if (text !== '' && (/^[[{"]/.test(text) || SERVICE_WORDS.test(text))) return undefined
   // The service asks for no login: its credentials are in headers of its own.
-  return status === 401 && headers.has('www-authenticate') ? '' : undefined
+  if (status === 401) return headers.has('www-authenticate') ? text.split('\n', 1)[0] : undefined
+  return status === 403 && text !== '' ? text.split('\n', 1)[0] : undefined
 }
 
 /** A body that is longer is not read for its words. */
 const MAX_QUOTED = 65_536
+/** So much of a page is read for its title. */
+const MAX_PAGE = 4096
 /** Words with which a service of this protocol rejects. */
 const SERVICE_WORDS =
-  /\b(unauthori[sz]ed|forbidden|authenticat\w*|authori[sz]\w*|signature|timestamp|hmac|api key|feed|permission|entitle\w*)\b/i
+  /\b(unauthori[sz]ed|forbidden|authenticat\w*|authori[sz]\w*|credentials?|signature|timestamp|clock|hmac|api ?key|secret|feeds?|user|account|plan|permissions?|entitle\w*)\b/i
 
 /** What a page says: its title, or else the beginning of its text. */
 function titleOf(html: string): string {
-  const title = /<title[^>]*>([^<]*)/i.exec(html)?.[1]?.trim()
+  const title = /<title[^<>]*>([^<]*)/i.exec(html)?.[1]?.trim()
   return (
     title ||
     html
-      .replace(/<[^>]*>/g, ' ')
+      .replace(/<[^<>]*>/g, ' ')
       .trim()
       .replace(/\s+/g, ' ')
   )

@@ -83,12 +83,20 @@ export class Chain {
     let end: ReportFields = {}
     for (const ms of times) end = walk(Math.floor(ms))
     const start = Object.entries(this.#feed.start).map(
-      ([name, value]) => [name, before(value, end[name])] as const,
+      ([name, value]) => [name, this.#within(name, before(value, end[name]))] as const,
     )
     this.#nextValues = createPriceModel(
       { ...this.#feed, start: Object.fromEntries(start) },
       this.#seed,
     )
+  }
+
+  /** A value that the field can hold. */
+  #within(name: string, value: FieldValue): FieldValue {
+    const type = this.#schema.find(field => field.name === name)?.type
+    if (typeof value !== 'bigint' || type === undefined || type === 'bytes32') return value
+    const [least, most] = rangeOf(type)
+    return value < least ? least : value > most ? most : value
   }
 
   /** Begins again at the feed's start values. */

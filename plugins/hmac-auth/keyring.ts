@@ -161,7 +161,7 @@ export function checkKey(field: string, value: unknown): string {
  */
 export function checkSecret(field: string, value: unknown): string {
   const secret = checkText(field, value)
-  const found = /^\s|\s$|(?! )[\p{C}\p{Z}]/u.exec(secret)
+  const found = /^\s|\s$|(?! )[\p{C}\p{Z}\u115f\u1160\u3164\uffa0]/u.exec(secret)
   if (found !== null) {
     const [character] = found
     const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')

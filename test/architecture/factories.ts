@@ -442,7 +442,7 @@ export const withoutOptions: readonly string[] = [
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
   'watchStream describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
-  'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isIn isSameBlob markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
+  'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',
   'parseDecryptionShare parseMasterSecret parsePrivateShare parsePublicKey verifyShare',

@@ -6,7 +6,7 @@ import {
   decoders,
   dedup,
   defaultPreset,
-  generateAuthHeaders,
+  generateAuthHeadersAsync,
   isStreamsError,
   retry,
   verify,
@@ -89,7 +89,7 @@ const checksOf = ({ published, signers, relay, credentials, example }) => {
     },
     async 'signs as Node does'() {
       const { args, headers } = example
-      const made = await generateAuthHeaders(...args)
+      const made = await generateAuthHeadersAsync(...args)
       check(JSON.stringify(made) === JSON.stringify(headers), JSON.stringify(made))
     },
     async 'reads through a relay, and verifies by itself'() {

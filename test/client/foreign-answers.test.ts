@@ -106,6 +106,22 @@ const own: readonly (readonly [string, Given, string])[] = [
     'your plan has none',
   ],
   [
+    'a message with a challenge',
+    {
+      status: 401,
+      type: 'application/json',
+      body: '{"error":"bad signature"}',
+      more: { 'www-authenticate': 'HMAC' },
+    },
+    'bad signature',
+  ],
+  ['a message named as a page', { status: 401, body: '{"error":"unauthorized"}' }, 'unauthorized'],
+  ['words named as a page', { status: 403, body: 'Forbidden' }, 'AuthenticationError'],
+  ...['Invalid credentials', 'invalid apikey', 'User is suspended', 'clock skew too large'].map(
+    body => [body, { status: 403, type: 'text/plain', body }, 'AuthenticationError'] as const,
+  ),
+  ['words of its own', { status: 401, type: 'text/plain', body: 'no' }, 'AuthenticationError'],
+  [
     'a list of messages',
     { status: 403, type: 'application/json', body: '{"errors":[{"message":"no access"}]}' },
     'no access',
@@ -134,6 +150,18 @@ describe('a request that is answered with', () => {
     expect(error).not.toHaveProperty('isForeign')
     expect(calls).toHaveLength(1)
   })
+
+  test.each(['<', '< ', '<title', '<title>', '<!--'])(
+    'a hostile page of %p is read fast',
+    async part => {
+      const body = part.repeat(Math.floor(65_000 / part.length))
+      const { client } = await startPlace([{ status: 403, body }])
+      const before = performance.now()
+      expect(await failureOf(client.listFeeds())).toMatchObject({ isForeign: true })
+      // Each of four answers took three seconds.
+      expect(performance.now() - before).toBeLessThan(6000)
+    },
+  )
 
   test('what repeats a secret does not quote it', async () => {
     const body = '<title>denied: a-key-of-yours 0123</title>'

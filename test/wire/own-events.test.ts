@@ -1,5 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Client, createClient, defaultPreset, type Plugin, type Stream } from '../../index.js'
+import {
+  type Client,
+  createClient,
+  defaultPreset,
+  type Plugin,
+  type Report,
+  type Stream,
+} from '../../index.js'
 import { candles } from '../../plugins/candles/index.js'
 import { type MarketVerdict, marketGuard } from '../../plugins/market-guard/index.js'
 import { feedID, type Service, startService } from '../support/service/service.js'
@@ -115,6 +122,13 @@ test('only a stack with the plugin has its events, in the types as at run time',
       const any: Stream = stream
       any.on('report', report => report.feedID)
     }
+    // Code for any client takes the type without events.
+    const generic = <Data>(stream: Stream<Data>, take: (report: Report<Data>) => void): void => {
+      stream.on('report', take).on('error', ({ message }) => message.length)
+      stream.on('status', ({ type }) => type.length)
+    }
+    generic(bare.createStream(feed), report => report.feedID)
+    generic(configured.createStream(feed), ({ decoded }) => decoded.version)
     const plugins: Plugin[] = [guard, bars, ...preset]
     const stream = createClient({ ...access, plugins }).createStream(feed)
     // @ts-expect-error: this list has forgotten which plugins it holds

@@ -1,5 +1,5 @@
 // What the page asks instead of the service: it signs, since a page has no secret.
-import { generateAuthHeaders } from 'sluice'
+import { generateAuthHeadersAsync } from 'sluice'
 
 export const dynamic = 'force-dynamic'
 
@@ -7,7 +7,7 @@ export async function GET(request) {
   const { ENDPOINT, API_KEY, USER_SECRET } = process.env
   const { pathname, search } = new URL(request.url)
   const url = `${ENDPOINT}${pathname}${search}`
-  const headers = await generateAuthHeaders(API_KEY, USER_SECRET, 'GET', url)
+  const headers = await generateAuthHeadersAsync(API_KEY, USER_SECRET, 'GET', url)
   const { status, body } = await fetch(url, { headers })
   return new Response(body, { status })
 }
