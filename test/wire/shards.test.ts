@@ -240,7 +240,7 @@ describe('250 feeds', () => {
     const error = await failureOf(stream.connect())
     expect(error).toMatchObject({ code: 'WS_GAVE_UP' })
     expect(await failureOf(stream.closed)).toBe(error)
-    expect(seen.events.filter(event => event !== 'reconnecting')).toEqual(['disconnected'])
+    expect(seen.events.filter(event => event !== 'reconnecting')).toEqual([])
     expect(seen.errors).toEqual([error])
     await until(() => engine.connections === 0)
   })
