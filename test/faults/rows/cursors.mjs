@@ -66,16 +66,22 @@ async function hangOnSave(world) {
   world.measured.reported = reportedAfter(world)
 }
 
+/** A process saves cursors, and closes. */
+async function closeWithCursors(world) {
+  const cursors = `${world.folder()}/cursors.json`
+  const feeds = feedsOf(world, 0)
+  const before = await world.create({ cursors })
+  await world.connect()
+  await publishFor(3, feeds)
+  await before.ask('close')
+  await before.kill()
+  return { cursors, feeds }
+}
+
 /** A process has saved cursors and closed; the next one waits for them, `ms` or until it gives them up. */
 const hangOnLoad = (ms, seconds) =>
   async function hang(world) {
-    const cursors = `${world.folder()}/cursors.json`
-    const feeds = feedsOf(world, 0)
-    const before = await world.create({ cursors })
-    await world.connect()
-    await publishFor(3, feeds)
-    await before.ask('close')
-    await before.kill()
+    const { cursors, feeds } = await closeWithCursors(world)
     const client = await world.create({ cursors, hangs: { method: 'load', ms } })
     world.begin()
     const start = performance.now()
@@ -96,13 +102,7 @@ const hangOnLoad = (ms, seconds) =>
 
 /** The lock of the file can't be taken for some seconds; later the process is killed, and another goes on. */
 async function withoutLock(world) {
-  const cursors = `${world.folder()}/cursors.json`
-  const feeds = feedsOf(world, 0)
-  const before = await world.create({ cursors })
-  await world.connect()
-  await publishFor(3, feeds)
-  await before.ask('close')
-  await before.kill()
+  const { cursors, feeds } = await closeWithCursors(world)
   mkdirSync(`${cursors}.lock`)
   world.begin()
   await publishFor(3, feeds)
