@@ -1,5 +1,5 @@
 // Makes modules of the sources of a package: esbuild compiles each file, and Rollup joins them into few, each named for a file in it.
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { decode, encode } from '@jridgewell/sourcemap-codec'
@@ -156,19 +156,30 @@ const besides = {
       : undefined,
 }
 
-/** Leaves in source maps where each line begins, without columns within it: a sixth of their size, and all that a stack needs. */
-const shortMaps = {
+/**
+ * Leaves in source maps where each line begins, without columns within it: a sixth of their size, and all that a stack needs.
+ * Both formats name the same copy of a source, in src/ beside them, so that the package holds each source once.
+ */
+const shortMaps = base => ({
   name: 'short-maps',
-  generateBundle(_, files) {
+  generateBundle({ dir }, files) {
+    const copies = join(dir, '..', 'src')
     for (const file of Object.values(files)) {
       if (!file.fileName.endsWith('.map')) continue
       const map = JSON.parse(file.source)
+      const folder = dirname(join(dir, file.fileName))
       map.mappings = encode(decode(map.mappings).map(keepLines))
       map.names = []
+      map.sources = map.sources.map(path => {
+        const source = join(folder, path)
+        const copy = join(copies, relative(base, source))
+        cpSync(source, copy)
+        return relative(folder, copy).split(sep).join('/')
+      })
       file.source = JSON.stringify(map)
     }
   },
-}
+})
 
 /** The segments of a line at which another line of a source begins. */
 function keepLines(segments) {
@@ -259,7 +270,7 @@ export async function compile(entries, format, dir, base = root) {
       sources(base, entries, format),
       commonjs({ include: /node_modules\/(commander|ws|snappyjs)\// }),
       format === 'cjs' ? requiring : besides,
-      shortMaps,
+      shortMaps(base),
     ],
     // No file of ours is imported for what it does.
     treeshake: { moduleSideEffects: false },

@@ -50,8 +50,10 @@ export function findDeadLinks({ name, unpacked }) {
   })
 }
 
-/** The files of ours that a file leads to: its imports, the programs it starts, and its source map. */
+/** The files of ours that a file leads to: its imports, the programs it starts, its source map, and the sources of that. */
 function filesFrom(file, text) {
+  if (file.endsWith('.map'))
+    return JSON.parse(text).sources.map(source => posix.join(posix.dirname(file), source))
   if (!/\.(js|d\.ts)$/.test(file)) return []
   const isDeclaration = file.endsWith('.d.ts')
   // Comments may quote an import.
