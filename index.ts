@@ -10,6 +10,7 @@ export type { Call, Reply } from './client/contract/call.js'
 export {
   APIError,
   AuthenticationError,
+  EntitlementError,
   ProxyError,
   WebSocketError,
 } from './client/contract/errors.js'

@@ -29,6 +29,9 @@ export { connectionFacts, describeCall } from './contract/call.js'
 export {
   APIError,
   AuthenticationError,
+  type DenialFacts,
+  EntitlementError,
+  isDenial,
   ProxyError,
   rejectedFeeds,
   WebSocketError,

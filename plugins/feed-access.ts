@@ -1,4 +1,9 @@
-import { AuthenticationError, type StreamCall } from '../client/contract/call.js'
+import {
+  type DenialFacts,
+  EntitlementError,
+  isDenial,
+  type StreamCall,
+} from '../client/contract/call.js'
 import type { Handler, Plugin } from '../client/contract/plugin.js'
 import type { PluginClient, StreamScope } from '../client/contract/scope.js'
 import { abortable } from '../core/async.js'
@@ -37,7 +42,7 @@ interface Findings {
  * rejects the whole connection, as it does for wrong credentials, and does not name the feed.
  *
  * The plugin requests the list of readable feeds. The list lacks custom and hidden feeds, so the
- * plugin then requests each feed singly that is missing from the list. The AuthenticationError
+ * plugin then requests each feed singly that is missing from the list. The EntitlementError
  * names the feeds that are refused then, and the stream continues without them. If every feed can
  * be read, the plugin connects once more. If the service accepts no request at all, or does not
  * answer, the rejection stands.
@@ -101,7 +106,7 @@ function nameFeeds(next: Handler): Handler {
     try {
       return await next({ ...call, headers: new Headers(call.headers) })
     } catch (thrown) {
-      const isRejected = isStreamsError(thrown, 'AUTHENTICATION') && !thrown.isCorrected
+      const isRejected = isDenial(thrown) && !thrown.isCorrected
       if (call.signal.aborted || !isRejected) throw thrown
       const findings = await examine(call)
       if (call.signal.aborted) throw call.signal.reason
@@ -182,7 +187,7 @@ async function askForFeed(
   try {
     await abortable(client.getLatestReport(feedID, { signal }), signal)
   } catch (thrown) {
-    if (isStreamsError(thrown, 'AUTHENTICATION') && !thrown.isCorrected) return false
+    if (isDenial(thrown) && !thrown.isCorrected) return false
     // Any other answer shows that the feed may be read, such as 404 for a feed without a report.
     const isAnswer = isStreamsError(thrown) && !thrown.isRetryable && !signal.aborted
     if (!isAnswer) throw thrown
@@ -198,10 +203,10 @@ function startTimed(signal: AbortSignal, ms: number): Lifetime {
   return life
 }
 
-function errorOf(feedIDs: readonly string[], cause: AuthenticationError): AuthenticationError {
+function errorOf(feedIDs: readonly string[], cause: DenialFacts): EntitlementError {
   const what = feedIDs.length === 1 ? 'a feed does' : `${feedIDs.length} feeds do`
   const { statusCode, serverTime, retryAfter } = cause
-  return new AuthenticationError(
+  return new EntitlementError(
     `${what} not exist, or may not be read with this key: ${feedIDs.join(', ')}`,
     { statusCode, serverTime, retryAfter, feedIDs, cause },
   )

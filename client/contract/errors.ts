@@ -48,42 +48,6 @@ function isTransient({ code, statusCode = 0, isForeign = false }: WireErrorFacts
 }
 
 /**
- * The service rejected the credentials, the signature, the clock or the access to a feed. Its
- * answer is 401 or 403 in each case.
- */
-export class AuthenticationError extends WireError {
-  /** The answer's `Date` header, in milliseconds of Unix time, exact to the second. */
-  readonly serverTime: number | undefined
-  /** The feeds that you may not read or that do not exist; empty if they are not known. */
-  readonly feedIDs: readonly string[]
-  /** True if the next attempt has a corrected time or new keys, so it need not wait. */
-  readonly isCorrected: boolean
-
-  constructor(
-    message: string,
-    facts: WireErrorFacts & {
-      readonly serverTime?: number | undefined
-      readonly feedIDs?: readonly string[]
-      readonly isCorrected?: boolean
-    } = {},
-  ) {
-    super(message, { code: 'AUTHENTICATION', ...facts })
-    this.serverTime = facts.serverTime
-    this.feedIDs = facts.feedIDs ?? []
-    this.isCorrected = facts.isCorrected ?? false
-  }
-
-  static {
-    AuthenticationError.prototype.name = 'AuthenticationError'
-  }
-}
-
-/** The feeds that the service has rejected, according to an error. */
-export function rejectedFeeds(error: unknown): readonly string[] {
-  return isStreamsError(error, 'AUTHENTICATION') ? error.feedIDs : []
-}
-
-/**
  * A request failed: an HTTP error status, a timeout, the network, or an answer in a wrong format.
  */
 export class APIError extends WireError {
@@ -96,6 +60,71 @@ export class APIError extends WireError {
   static {
     APIError.prototype.name = 'APIError'
   }
+}
+
+/** Facts of an error about a call that the service has denied. */
+export interface DenialFacts extends WireErrorFacts {
+  /** The answer's `Date` header, in milliseconds of Unix time. */
+  readonly serverTime?: number | undefined
+  /** The feeds that you may not read or that do not exist. @default [] */
+  readonly feedIDs?: readonly string[]
+  /** Whether the next attempt has a corrected time or new keys. @default false */
+  readonly isCorrected?: boolean
+}
+
+/** The service denied a call. The two kinds of denials have all in common but their names. */
+class Denial extends APIError {
+  /** The answer's `Date` header, in milliseconds of Unix time, exact to the second. */
+  readonly serverTime: number | undefined
+  /** The feeds that you may not read or that do not exist; empty if they are not known. */
+  readonly feedIDs: readonly string[]
+  /** True if the next attempt has a corrected time or new keys, so it need not wait. */
+  readonly isCorrected: boolean
+
+  constructor(message: string, facts: DenialFacts) {
+    super(message, facts)
+    this.serverTime = facts.serverTime
+    this.feedIDs = facts.feedIDs ?? []
+    this.isCorrected = facts.isCorrected ?? false
+  }
+}
+
+/**
+ * The service answered 401: the key, the signature or the clock is wrong. It also answers 401 to a
+ * request for a feed that you may not read.
+ */
+export class AuthenticationError extends Denial {
+  constructor(message: string, facts: DenialFacts = {}) {
+    super(message, { code: 'AUTHENTICATION', ...facts })
+  }
+
+  static {
+    AuthenticationError.prototype.name = 'AuthenticationError'
+  }
+}
+
+/**
+ * You may not have this: the service answered 403, or it accepts the key and refuses feeds of a
+ * stream, which `feedIDs` names.
+ */
+export class EntitlementError extends Denial {
+  constructor(message: string, facts: DenialFacts = {}) {
+    super(message, { code: 'ENTITLEMENT', ...facts })
+  }
+
+  static {
+    EntitlementError.prototype.name = 'EntitlementError'
+  }
+}
+
+/** True for an error that says that the service has denied a call. */
+export function isDenial(error: unknown): error is AuthenticationError | EntitlementError {
+  return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'ENTITLEMENT')
+}
+
+/** The feeds that the service has rejected, according to an error. */
+export function rejectedFeeds(error: unknown): readonly string[] {
+  return isDenial(error) ? error.feedIDs : []
 }
 
 /** A connection of a stream could not be opened, was lost, or carried a malformed message. */
@@ -136,8 +165,10 @@ declare module '../../core/errors.js' {
   }
 
   interface ErrorClasses {
-    /** The status 401 or 403: wrong key, secret or clock, or a feed that you may not read. */
+    /** The status 401: wrong key, secret or clock, or a feed that you may not read. */
     AUTHENTICATION: AuthenticationError
+    /** The status 403, or feeds of a stream that the key may not read. */
+    ENTITLEMENT: EntitlementError
     /** The service answered with another error status, `statusCode`. */
     API_STATUS: APIError
     /** The service did not answer within `timeout`. */

@@ -1,7 +1,12 @@
 import type { DataStreamsError } from '../../core/errors.js'
 import { TextDecoder } from '../../platform/globals.js'
 import { type Call, describeCall } from '../contract/call.js'
-import { APIError, AuthenticationError, WebSocketError } from '../contract/errors.js'
+import {
+  APIError,
+  AuthenticationError,
+  EntitlementError,
+  WebSocketError,
+} from '../contract/errors.js'
 import type { HttpAnswer } from '../transport/http.js'
 
 /** The service rejects a timestamp that differs from its clock by more milliseconds. */
@@ -26,14 +31,14 @@ export function errorFromAnswer(
   if (retryAfter !== undefined) facts.push(`Retry-After: ${retryAfter / 1000} s`)
   if ((status === 401 || status === 403) && foreign === undefined) {
     if (serverTime !== undefined) facts.push(...describeSkew(call, serverTime, now()))
+    const isForbidden = status === 403
     facts.push(
-      'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
+      isForbidden
+        ? 'The key may not have this, or the service has blocked the key or the address of this machine.'
+        : 'The service answers alike for a wrong key, a wrong signature, a wrong clock and a feed you may not read.',
     )
-    return new AuthenticationError(facts.join('\n  '), {
-      statusCode: status,
-      retryAfter,
-      serverTime,
-    })
+    const Denied = isForbidden ? EntitlementError : AuthenticationError
+    return new Denied(facts.join('\n  '), { statusCode: status, retryAfter, serverTime })
   }
   // Browsers hide the status of a redirect, and report 0.
   if (status === 0 || (status >= 300 && status < 400))

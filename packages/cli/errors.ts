@@ -1,9 +1,11 @@
+import { rejectedFeeds } from 'sluice/client'
 import { asError, type ErrorCode, isStreamsError } from 'sluice/core'
 import { inOneLine } from './one-line.js'
 
 const exitCodes: { readonly [Code in ErrorCode]?: number } = {
   VALIDATION: 2,
   AUTHENTICATION: 3,
+  ENTITLEMENT: 3,
   API_STATUS: 4,
   API_TIMEOUT: 4,
   API_NETWORK: 4,
@@ -69,13 +71,13 @@ export function adviceOn(given: unknown): string | undefined {
   const { message } = thrown
   if (unreachable.has(thrown.code) && !/sluice doctor|--onchain/.test(message))
     return 'sluice doctor says why'
-  if (!isStreamsError(thrown, 'AUTHENTICATION')) return undefined
   // The feeds are what is wrong: the service accepts the credentials.
-  if (message.includes('may not be read with this key'))
+  if (rejectedFeeds(thrown).length > 0)
     return 'sluice feeds lists the feeds that the key may read, and sluice doctor says more'
-  return thrown.statusCode === 403
-    ? 'the key or this machine’s address may be blocked, or the feed may not be for this key: sluice doctor says more'
-    : `the key, the secret or this machine’s clock may be wrong, or the key may be of the other network${thrown.feedIDs !== undefined ? ', or the feed may not be one that sluice feeds lists' : ''}: sluice doctor says which`
+  if (isStreamsError(thrown, 'ENTITLEMENT'))
+    return 'the key or this machine’s address may be blocked, or the feed may not be for this key: sluice doctor says more'
+  if (!isStreamsError(thrown, 'AUTHENTICATION')) return undefined
+  return `the key, the secret or this machine’s clock may be wrong, or the key may be of the other network${thrown.feedIDs !== undefined ? ', or the feed may not be one that sluice feeds lists' : ''}: sluice doctor says which`
 }
 
 /** The codes of the errors after which the doctor finds out why a service can't be reached. */

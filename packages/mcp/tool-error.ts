@@ -57,6 +57,11 @@ export function toToolError(thrown: unknown): ToolError {
     const { reason } = thrown as NoReportError
     return new ToolError('no-report', `the service has no report for that time (${reason})`)
   }
+  if (isStreamsError(thrown, 'ENTITLEMENT'))
+    return new ToolError(
+      'not-authorised',
+      'the service forbids this: API_KEY may not read this feed, or the service has blocked the key or the address of this machine',
+    )
   if (isStreamsError(thrown, 'AUTHENTICATION'))
     return new ToolError(
       'not-authorised',

@@ -1,7 +1,12 @@
-import { AuthenticationError, type Call } from '../../client/contract/call.js'
+import {
+  AuthenticationError,
+  type Call,
+  EntitlementError,
+  isDenial,
+} from '../../client/contract/call.js'
 import type { Handler, Plugin } from '../../client/contract/plugin.js'
 import { credentialsKey } from '../../client/contract/scope.js'
-import { isStreamsError } from '../../core/errors.js'
+import { type DataStreamsError, isStreamsError } from '../../core/errors.js'
 import {
   checkFunction,
   optional,
@@ -89,7 +94,7 @@ export function hmacAuth(options: HmacAuthOptions): Plugin<never> {
         clock.confirm(moment.offset, log)
         return reply
       } catch (error) {
-        if (!isStreamsError(error, 'AUTHENTICATION')) throw error
+        if (!isDenial(error)) throw error
         const offset = clock.offsetAfter(moment, error.serverTime)
         if (offset === moment.offset) {
           await keyring.renew(keys, call)
@@ -139,9 +144,10 @@ function keyOf({ url, originID = '' }: Call): string {
 /**
  * Returns a copy of the error that is marked as corrected, so that the next attempt need not wait.
  */
-function corrected(error: AuthenticationError): AuthenticationError {
+function corrected(error: AuthenticationError | EntitlementError): DataStreamsError {
   const { message, statusCode, retryAfter, serverTime, feedIDs, cause } = error
-  return new AuthenticationError(message, {
+  const Denied = isStreamsError(error, 'ENTITLEMENT') ? EntitlementError : AuthenticationError
+  return new Denied(message, {
     statusCode,
     retryAfter,
     serverTime,

@@ -1,5 +1,4 @@
-import type { WireErrorFacts } from '../../client/contract/call.js'
-import { isStreamsError } from '../../core/errors.js'
+import { isDenial, type WireErrorFacts } from '../../client/contract/call.js'
 import {
   checkFunction,
   MAX_TIMER,
@@ -71,8 +70,7 @@ const MAX_CORRECTIONS = 2
  */
 export function countCorrections(): (error: unknown) => boolean {
   let corrections = 0
-  return error =>
-    isStreamsError(error, 'AUTHENTICATION') && error.isCorrected && ++corrections <= MAX_CORRECTIONS
+  return error => isDenial(error) && error.isCorrected && ++corrections <= MAX_CORRECTIONS
 }
 
 /** Returns the milliseconds that the service has asked us to wait, or 0. */

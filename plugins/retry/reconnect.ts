@@ -178,7 +178,7 @@ function isRetryable(error: Error): boolean {
  */
 function isRejection(error: Error): boolean {
   if (isRetryable(error)) return false
-  const codes = ['AUTHENTICATION', 'WS_REFUSED', 'PROXY'] as const
+  const codes = ['AUTHENTICATION', 'ENTITLEMENT', 'WS_REFUSED', 'PROXY'] as const
   return codes.some(code => isStreamsError(error, code))
 }
 

@@ -429,7 +429,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 
 /** Every public function that takes none; those of a request's fields have messages of their own. */
 export const withoutOptions: readonly string[] = [
-  'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError InsufficientConnectionsError MultiConnectionError',
+  'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError EntitlementError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'IncompleteError ProofError compressReport reportConfigSeed verifierSeed verifyInstructionData',
   'number oneOf optional readOptions unchecked withDefault',
@@ -441,7 +441,7 @@ export const withoutOptions: readonly string[] = [
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
-  'watchStream describeStack kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
+  'watchStream describeStack isDenial kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',

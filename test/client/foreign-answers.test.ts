@@ -98,7 +98,7 @@ const own: readonly (readonly [string, Given, string])[] = [
   ['nothing', { status: 401, type: '', body: '' }, 'AuthenticationError'],
   ['a message', { status: 401, type: 'application/json', body: '{"message":"no"}' }, 'Auth'],
   ['a word', { status: 401, type: 'text/plain', body: 'Unauthorized\n' }, 'AuthenticationError'],
-  ['a word of 403', { status: 403, type: 'text/plain', body: 'forbidden' }, 'AuthenticationError'],
+  ['a word of 403', { status: 403, type: 'text/plain', body: 'forbidden' }, 'EntitlementError'],
   ['no route', { status: 404, type: 'text/plain', body: '404 page not found\n' }, 'APIError'],
   [
     'a nested message',
@@ -116,9 +116,9 @@ const own: readonly (readonly [string, Given, string])[] = [
     'bad signature',
   ],
   ['a message named as a page', { status: 401, body: '{"error":"unauthorized"}' }, 'unauthorized'],
-  ['words named as a page', { status: 403, body: 'Forbidden' }, 'AuthenticationError'],
+  ['words named as a page', { status: 403, body: 'Forbidden' }, 'EntitlementError'],
   ...['Invalid credentials', 'invalid apikey', 'User is suspended', 'clock skew too large'].map(
-    body => [body, { status: 403, type: 'text/plain', body }, 'AuthenticationError'] as const,
+    body => [body, { status: 403, type: 'text/plain', body }, 'EntitlementError'] as const,
   ),
   ['words of its own', { status: 401, type: 'text/plain', body: 'no' }, 'AuthenticationError'],
   [

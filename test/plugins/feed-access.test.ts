@@ -74,7 +74,7 @@ const some = async (): Promise<Feed[]> => [{ feedID: a }]
 test('the error names the feeds that may not be read, with the rejection as its cause', async () => {
   const { shard } = world(some)
   expect(await shard().connect()).toMatchObject({
-    code: 'AUTHENTICATION',
+    code: 'ENTITLEMENT',
     feedIDs: [b],
     statusCode: 401,
     cause: refusal,

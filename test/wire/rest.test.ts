@@ -3,6 +3,7 @@ import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   APIError,
   AuthenticationError,
+  EntitlementError,
   createClient,
   defaultPreset,
   isStreamsError,
@@ -230,15 +231,20 @@ describe('failures', () => {
   test.each([401, 403])('%d says how long the service asks us to wait', async status => {
     engine.fail({ status, retryAfter: 3 })
     const error = await failureOf(clientOf().listFeeds())
-    expect(error).toMatchObject({ name: 'AuthenticationError', retryAfter: 3000 })
+    expect(error).toMatchObject({ statusCode: status, retryAfter: 3000 })
     expect(error.message).toContain('Retry-After: 3 s')
   })
 
-  test.each([401, 403])('%d is an AuthenticationError', async status => {
+  test.each([
+    [401, 'AUTHENTICATION', AuthenticationError, EntitlementError],
+    [403, 'ENTITLEMENT', EntitlementError, AuthenticationError],
+  ])('%d is the APIError of the code %s', async (status, code, its, other) => {
     engine.fail({ status })
     const error = await failureOf(clientOf().listFeeds())
-    expect(error).toBeInstanceOf(AuthenticationError)
-    expect(error).toMatchObject({ statusCode: status, code: 'AUTHENTICATION' })
+    expect(error).toBeInstanceOf(APIError)
+    expect(error).toBeInstanceOf(its)
+    expect(error).not.toBeInstanceOf(other)
+    expect(error).toMatchObject({ name: its.name, statusCode: status, code })
     expect(error.message).not.toMatch(/clock is/)
   })
 

@@ -1,5 +1,5 @@
-import { asError, DataStreamsError, isStreamsError } from '../../../core/errors.js'
-import { rejectedFeeds } from '../../contract/errors.js'
+import { asError, DataStreamsError } from '../../../core/errors.js'
+import { isDenial, rejectedFeeds } from '../../contract/errors.js'
 import type { Feeds } from '../feeds.js'
 import { planShards, type ShardChange } from './plan.js'
 import type { Shard } from './shard.js'
@@ -178,5 +178,5 @@ export class Subscription {
  */
 function reasonOf(thrown: unknown, rejected: ReadonlyMap<string, Error>): unknown {
   const [first] = rejected.values()
-  return first !== undefined && isStreamsError(thrown, 'AUTHENTICATION') ? first.cause : thrown
+  return first !== undefined && isDenial(thrown) ? first.cause : thrown
 }

@@ -7,7 +7,7 @@ import {
 } from '@sluice/engine'
 import { connectSocket } from '../../../client/transport/socket.js'
 import {
-  AuthenticationError,
+  EntitlementError,
   type Client,
   type Config,
   createClient,
@@ -128,7 +128,7 @@ export async function expectFlow(
 export function expectUnauthorised(errors: readonly Error[], feedIDs: readonly string[]): void {
   expect(errors).toHaveLength(1)
   const [error] = errors
-  expect(error).toBeInstanceOf(AuthenticationError)
-  expect(error).toMatchObject({ code: 'AUTHENTICATION', statusCode: 401, feedIDs })
+  expect(error).toBeInstanceOf(EntitlementError)
+  expect(error).toMatchObject({ code: 'ENTITLEMENT', statusCode: 401, feedIDs })
   for (const feedID of feedIDs) expect(error?.message).toContain(feedID)
 }

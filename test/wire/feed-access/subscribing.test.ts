@@ -102,7 +102,7 @@ describe('subscribing', () => {
     engine.disconnect()
     await until(() => seen.statuses.some(({ type }) => type === 'degraded'))
     expect(seen.statuses.find(({ type }) => type === 'degraded')).toMatchObject({
-      error: { code: 'AUTHENTICATION', feedIDs: [a] },
+      error: { code: 'ENTITLEMENT', feedIDs: [a] },
     })
     expect(stream.feedIDs).toEqual([a])
     expect(seen.errors).toEqual([])

@@ -34,7 +34,7 @@ describe('where there is no room for both the old and the new connections', () =
       await until(() => stream.getMetrics().activeConnections === origins)
       await expectFlow(engine, [a], seen.reports)
       expect(seen.errors).toContainEqual(
-        expect.objectContaining({ code: 'AUTHENTICATION', feedIDs: [c] }),
+        expect.objectContaining({ code: 'ENTITLEMENT', feedIDs: [c] }),
       )
       expect(engine.connections).toBeLessThanOrEqual(maxConnections)
     },

@@ -151,13 +151,16 @@ describe('a connection that is lost', () => {
 })
 
 describe('an upgrade that is rejected', () => {
-  test.each([401, 403])(
-    'with %d twice, though its feeds may be read, ends the stream at once with AuthenticationError',
-    async status => {
+  test.each([
+    [401, 'AuthenticationError'],
+    [403, 'EntitlementError'],
+  ])(
+    'with %d twice, though its feeds may be read, ends the stream at once with %s',
+    async (status, name) => {
       engine.fail({ status, path: '/api/v1/ws', times: 2 })
       const { stream, seen } = open(fast)
       const error = await failureOf(stream.connect())
-      expect(error).toMatchObject({ name: 'AuthenticationError', statusCode: status })
+      expect(error).toMatchObject({ name, statusCode: status })
       expect(seen.errors).toEqual([error])
       expect(seen.events).toEqual([])
       expect(engine.connections).toBe(0)

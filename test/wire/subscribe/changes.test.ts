@@ -184,7 +184,7 @@ describe.each([
     const before = seen.statuses.length
     for (const origin of engine.origins) origin.refuse(403)
     const error = await failureOf(stream.subscribe(c))
-    expect(error.name).toBe(origins === 1 ? 'AuthenticationError' : 'MultiConnectionError')
+    expect(error.name).toBe(origins === 1 ? 'EntitlementError' : 'MultiConnectionError')
     expect(stream.feedIDs).toEqual([a, b])
     expect(engine.connections).toBe(origins)
     expect(seen.statuses.slice(before)).toEqual([])

@@ -1,5 +1,5 @@
 import { findFeed } from 'sluice'
-import type { AuthenticationError } from 'sluice/client'
+import { isDenial, type WireErrorFacts } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
 import { type Context, formatSeconds, median } from '../context.js'
@@ -67,7 +67,7 @@ export const credentials: Check = {
       const feeds = await context.readableFeeds()
       return [ok(`accepted; ${feeds.length} feeds may be read`, { feeds: feeds.length })]
     } catch (thrown) {
-      if (!isStreamsError(thrown, 'AUTHENTICATION')) throw thrown
+      if (!isDenial(thrown)) throw thrown
       return [await explain(thrown, context)]
     }
   },
@@ -77,7 +77,7 @@ export const credentials: Check = {
  * Explains a rejection. The service answers a wrong key, a wrong secret and a wrong clock in the
  * same way, and only the clock can be checked here.
  */
-async function explain({ statusCode }: AuthenticationError, context: Context): Promise<Finding> {
+async function explain({ statusCode }: WireErrorFacts, context: Context): Promise<Finding> {
   const facts = { statusCode }
   if (statusCode === 403)
     return failed(
@@ -146,8 +146,7 @@ async function read(
     })
   } catch (thrown) {
     const isRefused =
-      isStreamsError(thrown, 'AUTHENTICATION') ||
-      (isStreamsError(thrown, 'API_STATUS') && thrown.statusCode === 404)
+      isDenial(thrown) || (isStreamsError(thrown, 'API_STATUS') && thrown.statusCode === 404)
     if (!isRefused) throw thrown
     return known === undefined
       ? failed(

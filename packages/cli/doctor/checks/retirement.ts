@@ -1,3 +1,4 @@
+import { isDenial } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
 import { type Check, exitCodes, ok, warning } from '../check.js'
 
@@ -30,7 +31,7 @@ export const retirement: Check = {
     } catch (thrown) {
       const isWithout = isStreamsError(thrown, 'API_STATUS') && thrown.statusCode === 404
       if (isWithout) return [ok('the service has no catalogue, so no feed has a date')]
-      if (signal.aborted || isStreamsError(thrown, 'AUTHENTICATION')) throw thrown
+      if (signal.aborted || isDenial(thrown)) throw thrown
       return [
         warning(
           'the service’s catalogue does not answer, so dates of retirement are not known',
