@@ -37,7 +37,7 @@ export function adviseName(name: string, known: readonly string[]): string {
  * The known name with the fewest edits, ignoring case; undefined if more than `MAX_EDITS` letters
  * or half of the letters differ.
  */
-function nearest(name: string, known: readonly string[]): string | undefined {
+export function nearest(name: string, known: readonly string[]): string | undefined {
   let best: string | undefined
   let least = MAX_EDITS + 1
   for (const each of known) {

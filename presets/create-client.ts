@@ -7,7 +7,13 @@ import {
 import type { Plugin, Plugins } from '../client/contract/plugin.js'
 import type { DataOf, EventsOf } from '../client/stack.js'
 import { ValidationError } from '../core/errors.js'
-import { checkBoolean, checkOptions, type OptionNames, pickOptions } from '../core/options.js'
+import {
+  checkBoolean,
+  checkOptions,
+  nearest,
+  type OptionNames,
+  pickOptions,
+} from '../core/options.js'
 import type { DecodedReport } from '../plugins/decoders/versions.js'
 import type { RetirementEvents } from '../plugins/retirement/index.js'
 import type { PresetPlugins } from './default.js'
@@ -61,13 +67,16 @@ export function createClient<const Given extends Plugins>(
 ): Client<DataOf<Given>, EventsOf<Given>>
 export function createClient(config: Config): Client<DecodedReport, RetirementEvents>
 export function createClient(given: Config | ClientOptions): Client {
-  const config = checkOptions<Given>('createClient', given, givenNames)
+  const strange = Object.keys(given ?? {}).filter(isStrange)
+  const known =
+    strange.length === 0 || given.plugins !== undefined ? given : without(given, strange)
+  const config = checkOptions<Given>('createClient', known, givenNames)
   const client = pickOptions(config, clientNames)
-  const ignored = streamNames.filter(name => config[name] !== undefined)
   if (config.plugins === undefined) {
     const plugins = presetOf(config as Config)
-    if (ignored.length === 0) return createClientOf({ ...client, plugins })
-    return createClientOf({ ...client, plugins: [...plugins, streamOptionsIgnored(ignored)] })
+    const misplaced = streamNames.filter(name => config[name] !== undefined)
+    if (strange.length + misplaced.length === 0) return createClientOf({ ...client, plugins })
+    return createClientOf({ ...client, plugins: [...plugins, optionsIgnored(misplaced, strange)] })
   }
   for (const field of Object.keys(givenNames)) {
     if (field in clientNames || (config as Partial<Config>)[field as keyof Config] === undefined)
@@ -89,15 +98,40 @@ export function presetOf(config: Config): PresetPlugins {
   return String(config.wsEndpoint).includes(',') ? [...single, firstEndpoint] : single
 }
 
-/** Warns of options that belong to `createStream`. */
-function streamOptionsIgnored(ignored: readonly string[]): Plugin<never> {
+/** Whether no option has a name like this one. A misspelt name is an error. */
+function isStrange(name: string): boolean {
+  const known = Object.keys(givenNames)
+  return !known.includes(name) && nearest(name, known) === undefined
+}
+
+function without(given: Config | ClientOptions, names: readonly string[]): Config | ClientOptions {
+  if (typeof given !== 'object' || Array.isArray(given)) return given
+  return Object.fromEntries(
+    Object.entries(given).filter(([name]) => !names.includes(name)),
+  ) as Given
+}
+
+/**
+ * Warns of options that belong to `createStream`, and of options that sluice does not have, which
+ * programs for the official SDK may hold: it ignores them, too.
+ */
+function optionsIgnored(misplaced: readonly string[], strange: readonly string[]): Plugin<never> {
+  const lines = [
+    ...(misplaced.length > 0 ? [`${misplaced.join(', ')}: give it to createStream`] : []),
+    ...(strange.length > 0
+      ? [`${strange.map(shorten).join(', ')}: sluice has no such option`]
+      : []),
+  ]
   return {
-    name: 'stream-options-ignored',
+    name: 'options-ignored',
     setup({ log }) {
-      log.warn?.(`${ignored.join(', ')}: ignored in a configuration; give it to createStream`)
+      log.warn?.(`ignored in a configuration: ${lines.join('; ')}`)
     },
   }
 }
+
+/** A long name may be a key in the wrong place. */
+const shorten = (name: string): string => (name.length > 40 ? `${name.slice(0, 8)}…` : name)
 
 /** Warns that the client connects only to the first of several URLs. */
 const firstEndpoint: Plugin<never> = {

@@ -99,9 +99,22 @@ describe('a configuration', () => {
     const client = createClient(program)
     client.createStream(`0x0003${'00'.repeat(30)}`)
     expect(warnings).toEqual([
-      'reconnectInterval, maxReconnectAttempts: ignored in a configuration; give it to createStream',
+      'ignored in a configuration: reconnectInterval, maxReconnectAttempts: give it to createStream',
     ])
-    expect(() => createClient({ ...good, other: 4 } as never)).toThrow("unknown option 'other'")
+  })
+
+  test('that sluice does not have warns once, and a misspelt one is refused', () => {
+    const warnings: string[] = []
+    const logger = { warn: (message: string) => warnings.push(message) }
+    const key = 'k'.repeat(64)
+    const program = { ...good, logging: { logger }, userId: 'me', debug: true, [key]: 1 }
+    createClient(program).createStream(`0x0003${'00'.repeat(30)}`)
+    expect(warnings).toEqual([
+      'ignored in a configuration: userId, debug, kkkkkkkk…: sluice has no such option',
+    ])
+    expect(() => createClient({ ...good, haMdoe: true } as never)).toThrow("did you mean 'haMode'?")
+    const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
+    expect(() => createClient({ ...stack, userId: 'me' } as never)).toThrow("option 'userId'")
   })
 
   test('of a preset beside plugins is refused, since it would have no effect', () => {
