@@ -14,7 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, posix } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { findStrangers, packages as places } from './build/packages.mjs'
@@ -185,11 +185,16 @@ function placeDeclarations(types, entries, esm, cjs) {
   for (const path of findReached(types, entries))
     cpSync(join(types, `${path}.d.ts`), join(cjs, `${path}.d.ts`))
   for (const entry of entries) {
-    const from = `'${'../'.repeat(entry.split('/').length)}cjs/${entry}.js'`
-    const hasDefault = /^export default /m.test(readFileSync(join(types, `${entry}.d.ts`), 'utf8'))
-    // An ES module gets all of a CommonJS module as its default.
-    const passed = hasDefault ? `import all from ${from}\nexport default all.default\n` : ''
-    writeFileSync(join(esm, `${entry}.d.ts`), `export * from ${from}\n${passed}`)
+    const text = readFileSync(join(types, `${entry}.d.ts`), 'utf8')
+    const up = `${'../'.repeat(entry.split('/').length)}cjs`
+    // To Node, the default of a CommonJS module is all of it, and to a bundler it is not. So a default is declared once more.
+    const declared = /^export default /m.test(text)
+      ? text.replace(
+          /((?:from |import\()['"])(\..+)(?=['"])/g,
+          (_, from, path) => from + posix.join(up, dirname(entry), path),
+        )
+      : `export * from '${up}/${entry}.js'\n`
+    writeFileSync(join(esm, `${entry}.d.ts`), declared)
   }
 }
 
