@@ -19,7 +19,13 @@ export function once<Value>(work: () => Value): () => Value {
 }
 
 /** The capability that makes confidential HTTP requests. */
-export const CAPABILITY_ID: 'confidential-http@1.0.0-alpha' = 'confidential-http@1.0.0-alpha'
+export const CAPABILITY_NAME: 'confidential-http' = 'confidential-http'
+
+/** The version of the capability. */
+export const CAPABILITY_VERSION: '1.0.0-alpha' = '1.0.0-alpha'
+
+/** The name of the capability with its version, as calls name it. */
+export const CAPABILITY_ID: 'confidential-http@1.0.0-alpha' = `${CAPABILITY_NAME}@${CAPABILITY_VERSION}`
 
 /** The only method of the capability. */
 export const METHOD: 'SendRequest' = 'SendRequest'

@@ -1,7 +1,9 @@
-import { abortable, checkOptions, checkSignal, ValidationError } from 'sluice/core'
+import { abortable, checkNumber, checkOptions, checkSignal, ValidationError } from 'sluice/core'
 import { isThenable } from 'sluice/internal'
 import {
   CAPABILITY_ID,
+  CAPABILITY_NAME,
+  CAPABILITY_VERSION,
   type CapabilityCall,
   type CapabilityReply,
   type CapabilityRuntime,
@@ -30,6 +32,12 @@ export interface ConfidentialHTTPClientOptions {
 
 /** Makes HTTP requests through an enclave, which fills in the secrets. */
 export class ConfidentialHTTPClient {
+  /** The capability that the client calls, with its version. */
+  static readonly CAPABILITY_ID: typeof CAPABILITY_ID = CAPABILITY_ID
+  /** The name of the capability. */
+  static readonly CAPABILITY_NAME: typeof CAPABILITY_NAME = CAPABILITY_NAME
+  /** The version of the capability. */
+  static readonly CAPABILITY_VERSION: typeof CAPABILITY_VERSION = CAPABILITY_VERSION
   readonly #schemas: ConfidentialHTTPClientOptions
 
   constructor(options: ConfidentialHTTPClientOptions = {}) {
@@ -105,5 +113,23 @@ export class ConfidentialHTTPClient {
     if (typeof (reply as Partial<CapabilityReply> | undefined)?.result !== 'function')
       throw new ValidationError('runtime.callCapability must return an object with result()')
     return reply
+  }
+}
+
+/** A bound on the calls of a workflow, in the JSON form of the workflow SDK. */
+export interface CapabilityRestriction {
+  /** The method, and the most calls of it. */
+  method: { id: string; method: string; maxCalls: number }
+}
+
+/** The most that a protobuf message can count in this field. */
+const MAX_CALLS = 4_294_967_295
+
+/** Makes bounds that a workflow's hook gives to its runtime. */
+export class ConfidentialHTTPRestrictor {
+  /** Allows at most so many requests. */
+  limitSendRequest(maxCalls: number): CapabilityRestriction {
+    checkNumber('maxCalls', maxCalls, { min: 0, max: MAX_CALLS, whole: true })
+    return { method: { id: CAPABILITY_ID, method: METHOD, maxCalls } }
   }
 }

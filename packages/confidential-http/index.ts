@@ -60,7 +60,12 @@ export {
   verifyAudit,
 } from './audit/verify-audit.js'
 export type { CapabilityCall, CapabilityReply, CapabilityRuntime, Result } from './capability.js'
-export { ConfidentialHTTPClient, type ConfidentialHTTPClientOptions } from './client.js'
+export {
+  type CapabilityRestriction,
+  ConfidentialHTTPClient,
+  type ConfidentialHTTPClientOptions,
+  ConfidentialHTTPRestrictor,
+} from './client.js'
 export {
   type Caller,
   createEnclave,
@@ -105,10 +110,12 @@ export type {
   DurationJson,
   HeaderValues,
   HeaderValuesJson,
+  HeaderValuesMessage,
   HTTPRequest,
   HTTPRequestJson,
   HTTPResponse,
   HTTPResponseJson,
+  HTTPResponseLike,
   SecretIdentifier,
   SecretIdentifierJson,
 } from './types.js'

@@ -101,14 +101,30 @@ export interface HTTPRequestJson extends HTTPRequestFields<string, HeaderValuesJ
   readonly method?: string | undefined
 }
 
-/** The answer to a confidential request. */
+/** The answer to a confidential request. The helpers of the workflow SDK take it, too. */
 export interface HTTPResponse {
   /** The name of the protobuf message. */
-  readonly $typeName?: MessageName<'HTTPResponse'>
+  readonly $typeName: MessageName<'HTTPResponse'>
   /** The HTTP status. */
   readonly statusCode: number
   /** The body. It is encrypted if `encryptOutput` was true. */
   readonly body: Uint8Array
+  /** The response's headers. Each has a list of values. */
+  readonly multiHeaders: { readonly [name: string]: HeaderValuesMessage }
+}
+
+/** The values of one header of a response. */
+export interface HeaderValuesMessage {
+  /** The name of the protobuf message. */
+  readonly $typeName: MessageName<'HeaderValues'>
+  /** The values. */
+  readonly values: string[]
+}
+
+/** What is read as a response: the names of its messages may be missing. */
+export interface HTTPResponseLike extends Pick<HTTPResponse, 'statusCode' | 'body'> {
+  /** The name of the protobuf message. */
+  readonly $typeName?: MessageName<'HTTPResponse'>
   /** The response's headers. Each has a list of values. */
   readonly multiHeaders: { readonly [name: string]: HeaderValues }
 }

@@ -429,7 +429,7 @@ export const factories: Readonly<Record<string, readonly Case[]>> = {
 
 /** Every public function that takes none; those of a request's fields have messages of their own. */
 export const withoutOptions: readonly string[] = [
-  'APIError AuditError AuthenticationError ConformanceError DataStreamsError EnclaveError EntitlementError InsufficientConnectionsError MultiConnectionError',
+  'APIError AuditError AuthenticationError ConfidentialHTTPRestrictor ConformanceError DataStreamsError EnclaveError EntitlementError InsufficientConnectionsError MultiConnectionError',
   'OriginDiscoveryError PartialConnectionFailureError ReportDecodingError ReportVerificationError ValidationError',
   'IncompleteError ProofError compressReport reportConfigSeed verifierSeed verifyInstructionData',
   'number oneOf optional readOptions unchecked withDefault',

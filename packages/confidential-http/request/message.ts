@@ -1,5 +1,5 @@
 import type { BOUND_LAYOUT } from 'sluice/internal'
-import type { HeaderValues, HTTPRequestBody, MessageName } from '../types.js'
+import type { HeaderValuesMessage, HTTPRequestBody, MessageName } from '../types.js'
 
 const PACKAGE = 'capabilities.networking.confidentialhttp.v1alpha' as const
 
@@ -59,9 +59,6 @@ export interface SecretIdentifierMessage {
   readonly namespace: string
   readonly owner?: string
 }
-
-/** The normal form of HeaderValues. */
-export type HeaderValuesMessage = Required<HeaderValues>
 
 /** The normal form of a Duration. */
 export interface DurationMessage {

@@ -1,6 +1,6 @@
 import { ValidationError } from 'sluice/core'
 import { BOUND_LAYOUT, foreignCause } from 'sluice/internal'
-import type { HTTPRequestBody } from '../types.js'
+import type { HeaderValuesMessage, HTTPRequestBody } from '../types.js'
 import { parseDuration } from './duration.js'
 import {
   checkMapName,
@@ -19,7 +19,6 @@ import {
 import {
   type ConfidentialHTTPRequestMessage,
   type DurationMessage,
-  type HeaderValuesMessage,
   type HTTPRequestMessage,
   type SecretIdentifierMessage,
   TYPE_NAMES,
@@ -132,6 +131,11 @@ function readURL(field: Field): string {
   if (!/^https?:\/\//i.test(url) || /[\s\p{Cc}]/u.test(url) || !URL.canParse(url))
     throw new ValidationError(
       `${field.path} must be an absolute URL that begins with https:// or http://`,
+    )
+  const { username, password } = new URL(url)
+  if (username !== '' || password !== '')
+    throw new ValidationError(
+      `${field.path} must not hold a user name or a password: give the header Authorization, 'Basic {{basicAuth .user .password}}'`,
     )
   if (url.includes('{{'))
     throw new ValidationError(

@@ -3,7 +3,7 @@ import { checkNumber, checkOptions, type OptionNames, ValidationError } from 'sl
 import { BOUND_LAYOUT, isBytes, openBody, parseKey } from 'sluice/internal'
 import { readBytes } from '../request/fields.js'
 import { checkRequestId, REFERENCE_LAYOUT } from '../request/normalize-request.js'
-import type { HTTPResponse, HTTPResponseJson } from '../types.js'
+import type { HTTPResponseJson, HTTPResponseLike } from '../types.js'
 import { openResponse, readBody, readStatus } from './response.js'
 
 /** Options of `decryptResponse`. */
@@ -36,7 +36,7 @@ const names: OptionNames<DecryptResponseOptions> = {
  * bytes were changed.
  */
 export async function decryptResponse(
-  response: Uint8Array | string | HTTPResponse | HTTPResponseJson,
+  response: Uint8Array | string | HTTPResponseLike | HTTPResponseJson,
   key: string | Uint8Array,
   options: DecryptResponseOptions = {},
 ): Promise<Uint8Array> {

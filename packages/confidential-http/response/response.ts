@@ -2,9 +2,14 @@ import { kindOf, ValidationError } from 'sluice/core'
 import { isBytes, isThenable } from 'sluice/internal'
 import type { Result } from '../capability.js'
 import { type Field, nameKind, openProperties, readBytes, readMap } from '../request/fields.js'
-import { type HeaderValuesMessage, TYPE_NAMES } from '../request/message.js'
+import { TYPE_NAMES } from '../request/message.js'
 import { readHeaderValues } from '../request/normalize-request.js'
-import type { HTTPResponse, HTTPResponseJson } from '../types.js'
+import type {
+  HeaderValuesMessage,
+  HTTPResponse,
+  HTTPResponseJson,
+  HTTPResponseLike,
+} from '../types.js'
 
 const MAX_STATUS = 4_294_967_295
 
@@ -25,6 +30,7 @@ export function normalizeResponse(value: unknown): HTTPResponse {
   }
   const given = value as Partial<HTTPResponse>
   const isNormal =
+    given.$typeName === response.$typeName &&
     given.statusCode === response.statusCode &&
     isBytes(given.body) &&
     field('multiHeaders').value !== undefined &&
@@ -69,7 +75,7 @@ export function readResponseHeaders(field: ResponseField): { [name: string]: Hea
 }
 
 /** A response as message or JSON. */
-export type AnyResponse = HTTPResponse | HTTPResponseJson
+export type AnyResponse = HTTPResponseLike | HTTPResponseJson
 
 /**
  * A function that returns an object. The object's `result` is the response, or a method that

@@ -2,10 +2,16 @@ import { describe, expect, test } from '@jest/globals'
 import { ValidationError } from 'sluice/core'
 import type { CapabilityCall, CapabilityReply } from '../capability.js'
 import { ConfidentialHTTPClient } from '../client.js'
+import { TYPE_NAMES } from '../request/message.js'
 import { normalizeRequest } from '../request/normalize-request.js'
 
 const input = { request: { url: 'https://api.example/v1', method: 'get' } }
-const response = { statusCode: 200, body: new Uint8Array([1]), multiHeaders: {} }
+const response = {
+  $typeName: TYPE_NAMES.HTTPResponse,
+  statusCode: 200,
+  body: new Uint8Array([1]),
+  multiHeaders: {},
+}
 const client = new ConfidentialHTTPClient()
 
 /** A runtime that notes what it is called with, and has nothing besides. */

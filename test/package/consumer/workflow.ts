@@ -3,14 +3,17 @@
 import {
   CapabilityRuntimeError,
   ConfidentialHTTPClient,
+  type ConfidentialHTTPRestrictor,
   ConsensusAggregationByFields,
   CronCapability,
   type CronPayload,
   consensusIdenticalAggregation,
   consensusMedianAggregation,
   HTTPClient,
+  getHeader,
   handler,
   identical,
+  json,
   median,
   type NodeRuntime,
   ok,
@@ -18,6 +21,7 @@ import {
   type Runtime,
   text,
 } from '@chainlink/cre-sdk'
+import * as ours from '@sluice/confidential-http'
 import { createLocalRuntime, createRemoteRuntime } from '@sluice/confidential-http'
 
 interface Config {
@@ -143,4 +147,19 @@ export function compileOnly(
   const remote = createRemoteRuntime({ url: 'http://localhost', ...keys, config })
   new ConfidentialHTTPClient().sendRequest(plain, { request: { url: 'https://x', method: 'GET' } })
   onTick(remote, undefined)
+}
+
+/** Our client in place of the SDK's: the SDK's helpers take its responses, and a hook its bounds. */
+export function withOurClient(runtime: Runtime<Config>): unknown {
+  const id: typeof ConfidentialHTTPClient.CAPABILITY_ID = ours.ConfidentialHTTPClient.CAPABILITY_ID
+  const name: 'confidential-http' = ours.ConfidentialHTTPClient.CAPABILITY_NAME
+  const version: '1.0.0-alpha' = ours.ConfidentialHTTPClient.CAPABILITY_VERSION
+  const response = new ours.ConfidentialHTTPClient()
+    .sendRequest(runtime, { request: { url: runtime.config.url, method: 'GET' } })
+    .result()
+  type Bound = ReturnType<ConfidentialHTTPRestrictor['limitSendRequest']>
+  const bound: Bound = new ours.ConfidentialHTTPRestrictor().limitSendRequest(3)
+  const later = ok(() => ({ result: response })).result()
+  const read = [ok(response), text(response), json(response), getHeader(response, 'a'), later]
+  return [id, name, version, bound, read, ours.text(response)]
 }

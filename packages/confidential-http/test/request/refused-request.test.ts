@@ -48,6 +48,8 @@ describe('what a request must not be', () => {
   })
 
   const absolute = 'request.url must be an absolute URL that begins with https:// or http://'
+  const login =
+    "request.url must not hold a user name or a password: give the header Authorization, 'Basic {{basicAuth .user .password}}'"
   const token = 'request.method must be an HTTP method, such as GET or POST'
   test.each([
     [
@@ -66,6 +68,9 @@ describe('what a request must not be', () => {
     ],
     [{ url: 5 }, 'request.url must be a string, not number'],
     [{ url: ' ' }, 'request.url must not be empty'],
+    [{ url: 'https://user:pass@api.example/' }, login],
+    [{ url: 'https://{{.user}}:{{.password}}@api.example/' }, login],
+    [{ url: 'https://token@api.example/' }, login],
     [
       { url: 'https://api.example/?k={{.key}}' },
       'request.url must not hold placeholders: they are filled in bodyString and header values only',
