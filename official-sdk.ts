@@ -85,13 +85,17 @@ export interface ReportEnvelope {
   observationsTimestamp: number
 }
 
+/** A report of any decoder, whose data the compiler does not check, or one made by hand. */
+// biome-ignore lint/suspicious/noExplicitAny: another default would take no report of other decoders
+type AnyReport<Data = any> = ReportEnvelope &
+  Partial<Omit<SignedReport<Data>, keyof ReportEnvelope>>
+
 /**
- * A report. With `Data`, it is a report of this library whose `decoded` has that type. Without
- * `Data`, it is any object with the fields that the service stores.
+ * A report. With `Data`, as in `Report<DecodedReport>`, it is a report of this library whose
+ * `decoded` has that type. Without `Data`, it is a report with any decoded data, which the compiler
+ * does not check, or an object with no more than the fields that the service stores.
  */
-export type Report<Data = never> = [Data] extends [never]
-  ? ReportEnvelope & Partial<Omit<SignedReport, keyof ReportEnvelope>>
-  : SignedReport<Data>
+export type Report<Data = never> = [Data] extends [never] ? AnyReport : SignedReport<Data>
 
 /** The class of reports, for `instanceof`. Clients and streams create them. */
 export const Report: typeof SignedReport = SignedReport

@@ -124,6 +124,18 @@ interface FreshReport {
  * Returns the times of the blob. Throws ReportDecodingError.
  */
 export function readHead(fullReport: string, feedID: string): Head {
+  try {
+    return readSignedHead(fullReport, feedID)
+  } catch (thrown) {
+    // A signed report begins with the digest of a configuration.
+    if (fullReport.slice(0, feedID.length).toLowerCase() !== feedID) throw thrown
+    const rule =
+      'it is a blob alone, as the verifier contract returns it: give the whole signed report that was verified'
+    throw decodingError(feedID, rule)
+  }
+}
+
+function readSignedHead(fullReport: string, feedID: string): Head {
   const count = fullReport.length - 2
   if (count > 2 * MAX_BYTES) throw decodingError(feedID, `it is longer than ${MAX_BYTES} bytes`)
   if (fullReport.charCodeAt(0) !== 48 || fullReport.charCodeAt(1) !== 120)

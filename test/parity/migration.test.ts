@@ -219,9 +219,15 @@ describe('what the official types know and a stream has no use for', () => {
     expect(warnings).toEqual([expect.stringContaining('maxReconnectAttempts')])
   })
 
-  test('what neither knows is an error', () => {
-    const unknown = { ...good, retries: 4 } as official.Config
-    expect(outcome(() => ours.createClient(unknown))).toBe('ValidationError')
+  test('an option that neither knows is taken, with one warning', () => {
+    const { warnings, config } = warned()
+    ours.createClient({ ...config, userId: 'me', retries: 4 } as official.Config)
+    expect(warnings).toEqual([expect.stringContaining('userId, retries')])
+  })
+
+  test('a misspelt option, and an event that neither knows, are errors', () => {
+    const misspelt = { ...good, retryAttemps: 4 } as official.Config
+    expect(outcome(() => ours.createClient(misspelt))).toBe('ValidationError')
     const stream = ours.createClient(good).createStream(ethUsd)
     expect(outcome(() => stream.on('reports', () => undefined))).toBe('ValidationError')
   })

@@ -247,6 +247,16 @@ describe('an encoding', () => {
     refused('0x', 'it is cut short')
   })
 
+  test('is more than its blob, which a contract returns', () => {
+    const start = 2 + 64 * 8
+    const [short, long] = [7, 13].map(words => `0x${text.slice(start, start + 64 * words)}`)
+    for (const blob of [short, long, `0x${short?.slice(2).toUpperCase()}`])
+      refused(blob as string, 'it is a blob alone, as the verifier contract returns it')
+    expect(() => decodeReport(short as string, `0x${'0'.repeat(60)}beef`)).toThrow(
+      /cut short|no dec/,
+    )
+  })
+
   test('has whole words', () => {
     for (const fullReport of [`${text}0`, `${text}00`, text.slice(0, -1), text.slice(0, -32)])
       refused(fullReport, 'are not whole words of 32 bytes')

@@ -70,6 +70,12 @@ export interface Place {
   readonly feedID: string
 }
 
+// Without a parameter, a report has the data of any decoder; with it, that of one.
+export const versionOf = (report: Report): DecodedReport['version'] => report.decoded.version
+export const midOf = ({ decoded }: Report<V3>): bigint => (decoded.bid + decoded.ask) / 2n
+// @ts-expect-error: V3 has no such field
+export const wrongOf = ({ decoded }: Report<V3>): unknown => decoded.midPrice
+
 // Somebody else's decoder, its type inferred from its schema.
 export const v42 = defineDecoder({
   version: 42,
