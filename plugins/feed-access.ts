@@ -55,8 +55,6 @@ export function feedAccess(none?: NoOptions): Plugin<never> {
 }
 
 function nameFeeds(next: Handler): Handler {
-  const list = share('list of the feeds that may be read', listFeeds)
-  const isReadable = share('feed ', askForFeed)
   /** Readable feeds that the list lacks. The feed that was requested last is at the end. */
   const confirmed = new Set<string>()
 
@@ -74,7 +72,7 @@ function nameFeeds(next: Handler): Handler {
 
     async function askNext(): Promise<void> {
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
-        const answer = await isReadable(call, life.signal, id).catch(() => undefined)
+        const answer = await answerOf('feed ', call, life.signal, askForFeed, id)
         confirmed.delete(id)
         if (answer === undefined) {
           // The service does not answer: send no more requests.
@@ -94,7 +92,12 @@ function nameFeeds(next: Handler): Handler {
 
   /** Examines the feeds of a rejected call. Returns undefined if the list is not available. */
   async function examine(call: StreamCall): Promise<Findings | undefined> {
-    const listed = await list(call, call.signal)
+    const listed = await answerOf(
+      'list of the feeds that may be read',
+      call,
+      call.signal,
+      listFeeds,
+    )
     if (listed === undefined) return undefined
     const suspects = call.scope.feedIDs.filter(feedID => !listed.has(feedID))
     const findings = await askEach(suspects, call)
@@ -123,48 +126,19 @@ function nameFeeds(next: Handler): Handler {
   }
 }
 
-/** A request that is under way. */
-interface Asked<Answer> {
-  /** Resolves with undefined if the request fails. */
-  readonly answer: Promise<Answer | undefined>
-  /** True if the call that made the request ended before the answer arrived. */
-  isCutOff: boolean
-}
-
-/**
- * Lets calls that need the same answer at the same time share one request. The returned function
- * resolves with undefined if the request fails.
- */
-function share<Answer>(subject: string, ask: Ask<Answer>) {
-  const running = new Map<string, Asked<Answer>>()
-
-  function begin({ client, log }: StreamScope, signal: AbortSignal, feedID: string): Asked<Answer> {
-    async function settle(): Promise<Answer | undefined> {
-      try {
-        return await ask(client, signal, feedID)
-      } catch (thrown) {
-        asked.isCutOff = signal.aborted
-        log.warn?.(`${subject}${feedID}: the request failed: ${asError(thrown).message}`)
-        return undefined
-      } finally {
-        running.delete(feedID)
-      }
-    }
-    const asked: Asked<Answer> = { answer: settle(), isCutOff: false }
-    running.set(feedID, asked)
-    return asked
-  }
-
-  return async function askOnce(
-    { scope }: StreamCall,
-    signal: AbortSignal,
-    feedID = '',
-  ): Promise<Answer | undefined> {
-    for (;;) {
-      const asked = running.get(feedID) ?? begin(scope, signal, feedID)
-      const answer = await abortable(asked.answer, signal)
-      if (!asked.isCutOff) return answer
-    }
+/** Resolves with undefined if the request fails. */
+async function answerOf<Answer>(
+  subject: string,
+  { scope: { client, log } }: StreamCall,
+  signal: AbortSignal,
+  ask: Ask<Answer>,
+  feedID = '',
+): Promise<Answer | undefined> {
+  try {
+    return await ask(client, signal, feedID)
+  } catch (thrown) {
+    log.warn?.(`${subject}${feedID}: the request failed: ${asError(thrown).message}`)
+    return undefined
   }
 }
 

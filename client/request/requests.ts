@@ -39,6 +39,7 @@ import {
   SHORT_PAGE,
 } from './answer.js'
 import { CatalogueCache, cataloguePath, readCatalogue } from './catalogue.js'
+import { SharedReplies } from './shared-replies.js'
 
 export { createSend } from './send.js'
 
@@ -102,7 +103,7 @@ export class Requests<Data> implements Rest<Data> {
 
   async discover(filters?: CatalogueFilters): Promise<Catalogue> {
     const { path, refresh } = cataloguePath(filters)
-    const cache = cacheOf(this.#context)
+    const cache = sharedOf(this.#context).catalogue
     const kept = refresh ? undefined : cache.fresh(path)
     if (filters?.signal?.aborted) throw filters.signal.reason
     if (kept !== undefined) return kept
@@ -305,7 +306,7 @@ export class Requests<Data> implements Rest<Data> {
     { name, path, feedIDs, options, purpose }: Operation,
     read: (answer: Answer, passUp: PassUp<Data>) => Result | Promise<Result>,
   ): Promise<Result> {
-    const { endpoint, handler, plugins, log, table } = this.#context
+    const { endpoint, handler, plugins, log, table, timeout } = this.#context
     const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
     const life = createLifetime(this.#context.life, caller)
     const scope = new Scope(this.#context, name, feedIDs, life)
@@ -326,7 +327,10 @@ export class Requests<Data> implements Rest<Data> {
     const started = performance.now()
     try {
       if (life.isOver) throw life.reason
-      const reply = (await handler(call)) as RequestReply
+      const send = async () => (await handler(call)) as RequestReply
+      const reply = await (call.purpose === 'backfill'
+        ? send()
+        : sharedOf(this.#context).replies.take(`${call.purpose} ${path}`, life, timeout, send))
       const result = await read(parseAnswer(call, reply, table), passUp)
       await scope.finish()
       log.info?.(`${name} succeeded in ${Math.round(performance.now() - started)} ms`)
@@ -344,15 +348,22 @@ export class Requests<Data> implements Rest<Data> {
   }
 }
 
-/** The answers about the catalogue that a client keeps. */
-const caches = new WeakMap<object, CatalogueCache>()
+/** What all requests of a client share. */
+class Shared {
+  readonly replies = new SharedReplies<RequestReply>()
+  readonly catalogue: CatalogueCache
 
-function cacheOf(context: Pick<RequestsContext, 'now' | 'find'>): CatalogueCache {
-  const cache =
-    caches.get(context) ??
-    new CatalogueCache(context.now, () => context.find(credentialsKey)?.generation ?? 0)
-  caches.set(context, cache)
-  return cache
+  constructor({ now, find }: Pick<RequestsContext, 'now' | 'find'>) {
+    this.catalogue = new CatalogueCache(now, () => find(credentialsKey)?.generation ?? 0)
+  }
+}
+
+const shared = new WeakMap<object, Shared>()
+
+function sharedOf(context: Pick<RequestsContext, 'now' | 'find'>): Shared {
+  const found = shared.get(context) ?? new Shared(context)
+  shared.set(context, found)
+  return found
 }
 
 /** The life of a request, as its plugins see it. */

@@ -104,20 +104,6 @@ test('the list is requested for each rejection, since what may be read may have 
   }
 })
 
-test('calls that are rejected at the same time share a request, which outlives the call it was made for', async () => {
-  const { shard, requests } = world(some)
-  const first = shard(never)
-  const connecting = [first, shard(), shard()].map(({ connect }) => connect())
-  await jest.advanceTimersByTimeAsync(100)
-  expect(requests).toHaveLength(1)
-  first.end()
-  const [ended, ...others] = await Promise.all(connecting)
-  expect(ended).toMatchObject({ message: 'over' })
-  for (const error of others) expect(error).toMatchObject({ feedIDs: [b] })
-  expect(requests).toHaveLength(2)
-  expect(jest.getTimerCount()).toBe(0)
-})
-
 test('a rejection after which the next attempt is corrected has no list requested', async () => {
   const corrected = new AuthenticationError('no', { isRetryable: true, isCorrected: true })
   const { shard, requests } = world(some, corrected)
