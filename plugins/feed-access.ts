@@ -5,7 +5,7 @@ import {
   type StreamCall,
 } from '../client/contract/call.js'
 import type { Handler, Plugin } from '../client/contract/plugin.js'
-import type { PluginClient, StreamScope } from '../client/contract/scope.js'
+import type { PluginClient } from '../client/contract/scope.js'
 import { abortable } from '../core/async.js'
 import { asError, isStreamsError } from '../core/errors.js'
 import { createLifetime, type Lifetime } from '../core/lifetime.js'

@@ -239,6 +239,6 @@ test('a stream that ends by itself says so to its plugins', async () => {
   engine.entitle(feedID, false)
   const error = await failureOf(client.createStream(feedID).connect())
   engine.entitle(feedID, true)
-  expect(isStreamsError(error, 'AUTHENTICATION')).toBe(true)
+  expect(isStreamsError(error, 'ENTITLEMENT')).toBe(true)
   expect(seen.events).toContain('ending')
 })

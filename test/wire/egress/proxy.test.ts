@@ -137,13 +137,15 @@ describe('through a proxy', () => {
   })
 
   test('a request that was under way fails on the network', async () => {
-    const mute = await startServer(() => undefined)
+    let isThere = false
+    const mute = await startServer(() => {
+      isThere = true
+    })
     closing.push(mute.close)
     const proxy = await proxyOf()
     const client = clientOf({ proxy: proxy.url, endpoint: `http://localhost:${mute.port}` })
     const failure = failureOf(client.listFeeds())
-    await until(() => proxy.asked.length > 0)
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await until(() => isThere)
     proxy.cut()
     expect(await failure).toMatchObject({ code: 'API_NETWORK', isRetryable: true })
   })

@@ -71,6 +71,7 @@ describe('what a request must not be', () => {
     [{ url: 'https://user:pass@api.example/' }, login],
     [{ url: 'https://{{.user}}:{{.password}}@api.example/' }, login],
     [{ url: 'https://token@api.example/' }, login],
+    [{ url: 'https://8.8.8.8@127.0.0.1/' }, login],
     [
       { url: 'https://api.example/?k={{.key}}' },
       'request.url must not hold placeholders: they are filled in bodyString and header values only',
