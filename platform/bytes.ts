@@ -1,7 +1,7 @@
 // Functions for bytes and text that use Buffer. Most return Buffers. They change only Buffers that
 // they have created.
 
-import { TextEncoder } from './globals.js'
+import { TextDecoder, TextEncoder } from './globals.js'
 
 /** Returns a view of the first `length` bytes of a buffer. */
 export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
@@ -10,7 +10,10 @@ export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
 
 const encoder = new TextEncoder()
 
-/** Writes text as UTF-8 to the start of `bytes`. Text that does not fit is left out. */
+/**
+ * Writes ASCII text to the start of `bytes`. Each other character becomes bytes that are not ASCII.
+ * Text that does not fit is left out.
+ */
 export function writeText(bytes: Uint8Array, text: string): void {
   encoder.encodeInto(text, bytes)
 }
@@ -18,6 +21,11 @@ export function writeText(bytes: Uint8Array, text: string): void {
 /** Reads the ASCII characters from index `from` to before index `to`. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   return (bytes as Buffer).toString('latin1', from, to)
+}
+
+/** Decodes UTF-8. A byte order mark is kept. Throws if the bytes are not UTF-8. */
+export function readUTF8(bytes: Uint8Array): string {
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
 }
 
 /** Copies bytes. */

@@ -6,16 +6,33 @@ export function viewBytes(buffer: ArrayBuffer, length: number): Uint8Array {
   return new Uint8Array(buffer, 0, length)
 }
 
-/** Writes text as UTF-8 to the start of `bytes`. Text that does not fit is left out. */
+/**
+ * Writes ASCII text to the start of `bytes`. Each other character becomes bytes that are not ASCII.
+ * Text that does not fit is left out.
+ */
 export function writeText(bytes: Uint8Array, text: string): void {
-  encoder ??= new TextEncoder()
-  encoder.encodeInto(text, bytes)
+  try {
+    encoder ??= new TextEncoder()
+    encoder.encodeInto(text, bytes)
+  } catch {
+    // Some runtimes have no encoder, and the encoder of others cannot write into given bytes.
+    const count = Math.min(text.length, bytes.length)
+    for (let at = 0; at < count; at++) bytes[at] = Math.min(text.charCodeAt(at), 0xff)
+  }
 }
 
 /** Reads the ASCII characters from index `from` to before index `to`. */
 export function readText(bytes: Uint8Array, from: number, to: number): string {
   decoder ??= new TextDecoder()
   return decoder.decode(bytes.subarray(from, to))
+}
+
+/** Decodes UTF-8. A byte order mark is kept. Throws if the bytes are not UTF-8. */
+export function readUTF8(bytes: Uint8Array): string {
+  // Decoders are far faster, but some runtimes have none.
+  if (globalThis.TextDecoder === undefined)
+    return decodeURIComponent(toHex(bytes).replace(/../g, '%$&'))
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
 }
 
 /** Copies bytes. */

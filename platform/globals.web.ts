@@ -15,11 +15,12 @@ let port: { postMessage(message: unknown): void } | null | undefined
 export function setImmediate(task: () => void): void {
   // A message is not delayed. A timer is delayed by 4 ms, or by a second in a hidden page.
   if (port === undefined) port = openChannel()
-  if (port === null) setTimeout(task, 0)
-  else {
+  if (port !== null) {
     tasks.push(task)
     port.postMessage(undefined)
-  }
+  } else if (globalThis.setTimeout !== undefined) setTimeout(task, 0)
+  // A runtime without timers has only one iteration.
+  else void Promise.resolve().then(task)
 }
 
 /**

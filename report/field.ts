@@ -1,5 +1,5 @@
 import { ValidationError } from '../core/errors.js'
-import { TextDecoder } from '../platform/globals.js'
+import { readUTF8 } from '../platform/bytes.js'
 import { type Blob, decodingError, type ReportDecodingError, readSafeUint } from './full-report.js'
 
 /**
@@ -141,9 +141,7 @@ export function readString(blob: Blob, start: number, length: number, name: stri
     if (view.getUint8(at) !== 0) throw outside(blob, name, 'string: its padding is not zero')
   }
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      new Uint8Array(view.buffer, view.byteOffset + start, length),
-    )
+    return readUTF8(new Uint8Array(view.buffer, view.byteOffset + start, length))
   } catch {
     throw outside(blob, name, 'string: it is not valid UTF-8')
   }

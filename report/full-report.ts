@@ -144,7 +144,7 @@ function readSignedHead(fullReport: string, feedID: string): Head {
     throw decodingError(feedID, `${count} hexadecimal digits are not whole words of 32 bytes`)
   const words = count / DIGITS
   if (words < LEAST_WORDS) throw decodingError(feedID, `it is cut short: ${words} words`)
-  // A character beyond ASCII becomes several bytes, none of which is a digit. The first of these
+  // A character beyond ASCII becomes bytes, none of which is a digit. The first of these
   // bytes is at the character's position or after it, so the check finds it.
   writeText(buffer, fullReport)
   const blobLength = checkEncoding(2, words, feedID)

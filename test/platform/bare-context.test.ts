@@ -93,8 +93,8 @@ interface Vector {
 describe.each([
   ['ES modules', bundleOf('.')],
   ['CommonJS', bundle(requiring)],
-])('with a decoder and an encoder of text, as %s', (_format, code) => {
-  const evaluate = createRealm(`${code}\n${show}`, { TextDecoder, TextEncoder, ...ofClients })
+])('without an encoder and a decoder of text, as %s', (_format, code) => {
+  const evaluate = createRealm(`${code}\n${show}`, ofClients)
 
   test.each(["proxy: 'http://proxy.example'", "proxy: 'env'", 'tls: {}'])(
     'refuses { %s } at once: there are no sockets',

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import * as bytesOfNode from '../../platform/bytes.js'
 import * as bytesOfWeb from '../../platform/bytes.web.js'
@@ -49,6 +49,80 @@ const web: readonly [
 
 test('there are as many forms as the folder has', () => {
   expect(web).toHaveLength(10)
+})
+
+/** Does work with other globals. */
+function withGlobals<Value>(globals: object, work: () => Value): Value {
+  const own = Object.keys(globals).map(
+    name => [name, Object.getOwnPropertyDescriptor(globalThis, name) ?? {}] as const,
+  )
+  try {
+    Object.assign(globalThis, globals)
+    return work()
+  } finally {
+    for (const [name, property] of own) Object.defineProperty(globalThis, name, property)
+  }
+}
+
+describe.each([
+  ['no encoder and no decoder', { TextEncoder: undefined, TextDecoder: undefined }],
+  ['an encoder that cannot write into bytes', { TextEncoder: class {}, TextDecoder: undefined }],
+])('the form of bytes for the web, with %s', (_what, globals) => {
+  /** A copy of its own: it makes its encoder once. */
+  let form = bytesOfWeb
+  beforeAll(async () => {
+    await jest.isolateModulesAsync(async () => {
+      form = await import('../../platform/bytes.web.js')
+    })
+  })
+
+  test('writes the text of the one for Node up to a character that is not ASCII', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter, maxLength: 100 }), fc.nat(120), (text, size) => {
+        const [bytes, other] = [new Uint8Array(size), Buffer.alloc(size)]
+        withGlobals(globals, () => form.writeText(bytes, text))
+        bytesOfNode.writeText(other, text)
+        const ascii = [...text].findIndex(each => each > '\x7f')
+        const same = ascii < 0 ? size : ascii
+        expect(bytes.subarray(0, same)).toEqual(Uint8Array.from(other.subarray(0, same)))
+        if (same < size) expect(bytes[same]).toBeGreaterThan(0x7f)
+      }),
+    )
+  })
+
+  test('reads the text of the one for Node, or none', () => {
+    const read = (bytes: Uint8Array, one: Pick<typeof bytesOfWeb, 'readUTF8'>): unknown => {
+      try {
+        return one.readUTF8(bytes)
+      } catch {
+        return undefined
+      }
+    }
+    const texts = fc.string({ unit: anyCharacter }).map(text => new TextEncoder().encode(text))
+    const unlikely = fc.constantFrom(
+      0xc0,
+      0xc1,
+      0xe0,
+      0xed,
+      0xf0,
+      0xf4,
+      0x80,
+      0x8f,
+      0x9f,
+      0xa0,
+      0xbf,
+    )
+    const bytes = fc.oneof(
+      texts,
+      fc.array(unlikely).map(list => Uint8Array.from(list)),
+    )
+    fc.assert(
+      fc.property(bytes, given => {
+        const own = withGlobals(globals, () => read(given, form))
+        expect(own).toBe(read(given, bytesOfNode))
+      }),
+    )
+  })
 })
 
 describe('both forms of bytes', () => {
@@ -118,6 +192,20 @@ describe('setImmediate of the web', () => {
       Object.assign(globalThis, { MessageChannel })
     }
   })
+})
+
+test('setImmediate of the web runs tasks later where there are neither channels nor timers', async () => {
+  const order: number[] = []
+  await jest.isolateModulesAsync(async () => {
+    const { setImmediate } = await import('../../platform/globals.web.js')
+    withGlobals({ MessageChannel: undefined, setTimeout: undefined }, () => {
+      setImmediate(() => order.push(2))
+      setImmediate(() => order.push(3))
+      order.push(1)
+    })
+  })
+  await null
+  expect(order).toEqual([1, 2, 3])
 })
 
 describe('WebCrypto of the web', () => {
