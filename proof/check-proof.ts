@@ -1,4 +1,3 @@
-import { sleep } from '../core/async.js'
 import { isStreamsError, ValidationError } from '../core/errors.js'
 import {
   checkBoolean,
@@ -12,6 +11,7 @@ import {
 } from '../core/options.js'
 import { decodeReport } from '../plugins/decoders/versions.js'
 import { type Quorum, ruleSchema, type VerificationRules } from '../plugins/verify/options.js'
+import { nextTurn } from '../plugins/verify/recovery.js'
 import { isRejection, readClaim as readSignedClaim } from '../plugins/verify/rule.js'
 import { type Verification, verifyReport } from '../plugins/verify/verify-report.js'
 import { inMilliseconds, isFeedID, parseFeedID } from '../report/feed-id.js'
@@ -264,7 +264,8 @@ function refuseReport(place: string): (error: unknown) => never {
 const REPORTS_AT_ONCE = 16
 
 async function yieldToOthers(signal: AbortSignal | undefined): Promise<void> {
-  await sleep(0, signal ?? new AbortController().signal)
+  await nextTurn()
+  signal?.throwIfAborted()
 }
 
 /** Reads the times of a report, and decodes it. Its signatures are not checked. */

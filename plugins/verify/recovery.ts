@@ -364,7 +364,8 @@ export class LoopRecovery implements Recovery {
   }
 }
 
-function nextTurn(): Promise<void> {
+/** Resolves in the next iteration of the event loop. */
+export function nextTurn(): Promise<void> {
   return new Promise(resolve => void setImmediate(resolve))
 }
 

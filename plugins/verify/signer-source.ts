@@ -25,6 +25,11 @@ export type Found = (set: CheckedSet | Rejection) => void
 
 function nothing(): void {}
 
+/** The monotonic clock, in milliseconds. A runtime without this clock has only its date. */
+function monotonic(): number {
+  return (globalThis.performance === undefined ? Date : performance).now()
+}
+
 /**
  * Creates a source that finds signers among the given sets, or calls the given function and caches
  * its answers. Throws ValidationError.
@@ -98,8 +103,11 @@ interface Waiting {
 
 interface Lookup {
   readonly waiting: Set<Waiting>
-  /** Ends the lookup after `MAX_LOOKUP`. Keeps the process alive while reports wait. */
-  readonly timer: ReturnType<typeof setTimeout>
+  /**
+   * Ends the lookup after `MAX_LOOKUP`. Keeps the process alive while reports wait. Undefined on a
+   * runtime without timers, where only the source itself ends the lookup.
+   */
+  readonly timer: ReturnType<typeof setTimeout> | undefined
   /**
    * When the lookup no longer counts as running, on the monotonic clock in milliseconds. In a
    * worker at the edge, a lookup may end silently, together with the request that began it.
@@ -125,7 +133,7 @@ class LookupSource implements SignerSource {
       return nothing
     }
     const begun = this.#lookups.get(configDigest)
-    const isRunning = begun !== undefined && performance.now() < begun.overAt
+    const isRunning = begun !== undefined && monotonic() < begun.overAt
     const quota = this.#quotas.of(report.origin)
     const limit = quota.enter(!isRunning)
     if (limit !== undefined) {
@@ -135,17 +143,17 @@ class LookupSource implements SignerSource {
     const lookup = isRunning ? begun : this.#start(configDigest, report, quota)
     const waiting: Waiting = { report, found, quota }
     lookup.waiting.add(waiting)
-    lookup.timer.ref?.()
+    lookup.timer?.ref?.()
     return function leave(): void {
       if (!lookup.waiting.delete(waiting)) return
       quota.waiting--
-      if (lookup.waiting.size === 0) lookup.timer.unref?.()
+      if (lookup.waiting.size === 0) lookup.timer?.unref?.()
     }
   }
 
   end(): void {
     for (const { timer, waiting } of this.#lookups.values()) {
-      clearTimeout(timer)
+      globalThis.clearTimeout?.(timer)
       waiting.clear()
     }
     this.#lookups.clear()
@@ -154,7 +162,7 @@ class LookupSource implements SignerSource {
   #start(configDigest: string, report: UnverifiedReport, quota: LookupQuota): Lookup {
     const finish = (sets: Answer['sets']): void => {
       if (this.#lookups.get(configDigest) !== lookup) return
-      clearTimeout(lookup.timer)
+      globalThis.clearTimeout?.(lookup.timer)
       this.#lookups.delete(configDigest)
       quota.lookups--
       const all = [...lookup.waiting]
@@ -165,10 +173,10 @@ class LookupSource implements SignerSource {
     }
     const lookup: Lookup = {
       waiting: new Set(),
-      timer: setTimeout(() => {
+      timer: globalThis.setTimeout?.(() => {
         finish(unavailable(`the source took over ${MAX_LOOKUP} ms`))
       }, MAX_LOOKUP),
-      overAt: performance.now() + 2 * MAX_LOOKUP,
+      overAt: monotonic() + 2 * MAX_LOOKUP,
     }
     this.#lookups.set(configDigest, lookup)
     callSource(this.#lookUp, configDigest, report).then(finish, cause =>
@@ -217,7 +225,7 @@ function hasSigners(sets: Answer['sets']): sets is readonly CheckedSet[] {
 }
 
 function toAnswer(sets: Answer['sets']): Answer {
-  const now = performance.now()
+  const now = monotonic()
   const isNone = !isRejection(sets) && sets.length === 0
   // Sets that have already ended serve old reports only. They are ignored when the end of the
   // answer is computed.
@@ -238,7 +246,7 @@ class AnswerCache {
 
   /** The set of a report, or its rejection; undefined if the signers must be looked up. */
   find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined {
-    const now = performance.now()
+    const now = monotonic()
     const found = this.#withSigners.get(configDigest)
     const isCurrent = found !== undefined && now < found.endsAt
     const answer = isCurrent ? found : this.#without.get(configDigest)
@@ -255,7 +263,7 @@ class AnswerCache {
     if (hasSigners(answer.sets)) {
       put(this.#withSigners, configDigest, answer)
       this.#without.delete(configDigest)
-    } else if (old !== undefined && performance.now() < old.endsAt) {
+    } else if (old !== undefined && monotonic() < old.endsAt) {
       // A lookup for a report from a time without signers must not remove sets that are still
       // active.
       this.#withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
@@ -325,7 +333,7 @@ class LookupQuota {
   waiting = 0
   readonly #limits: Limits
   #credit: number
-  #creditedAt = performance.now()
+  #creditedAt = monotonic()
 
   constructor(limits: Limits) {
     this.#limits = limits
@@ -343,7 +351,7 @@ class LookupQuota {
     if (needsLookup) {
       if (this.lookups === lookups)
         return `${lookups} configurations of ${owner} are being looked up, which is the maximum`
-      const now = performance.now()
+      const now = monotonic()
       this.#credit = Math.min(burst, this.#credit + (now - this.#creditedAt) / 1000)
       this.#creditedAt = now
       if (this.#credit < 1)
