@@ -22,7 +22,9 @@ module.exports = {
   // A lookup of Math in the realm of a test is slow: X25519 took 40 times as long.
   sandboxInjectedGlobals: ['Math'],
   transform: { '\\.(ts|js|mjs)$': '<rootDir>/test/support/jest/esbuild-transform.cjs' },
-  transformIgnorePatterns: ['/node_modules/(?!@bitauth/|@platformatic/|ky/|hyparquet|jose/)'],
+  transformIgnorePatterns: [
+    '/node_modules/(?!@bitauth/|@jitl/|@platformatic/|ky/|hyparquet|jose/)',
+  ],
   // Entries are their sources, so that a test has one library.
   moduleNameMapper: {
     ...withoutFastPath,
