@@ -24,6 +24,7 @@ const names = [
   'latency',
   'verify',
   'proof',
+  'quickjs',
   'confidential-http',
   'sinks',
 ]
