@@ -62,40 +62,35 @@ export class APIError extends WireError {
   }
 }
 
-/** Facts of an error about a call that the service has denied. */
-export interface DenialFacts extends WireErrorFacts {
-  /** The answer's `Date` header, in milliseconds of Unix time. */
-  readonly serverTime?: number | undefined
-  /** The feeds that you may not read or that do not exist. @default [] */
-  readonly feedIDs?: readonly string[]
-  /** Whether the next attempt has a corrected time or new keys. @default false */
-  readonly isCorrected?: boolean
-}
-
-/** The service denied a call. The two kinds of denials have all in common but their names. */
-class Denial extends APIError {
+/** The facts that an error about a denied call has in addition. */
+interface Denial {
   /** The answer's `Date` header, in milliseconds of Unix time, exact to the second. */
   readonly serverTime: number | undefined
   /** The feeds that you may not read or that do not exist; empty if they are not known. */
   readonly feedIDs: readonly string[]
   /** True if the next attempt has a corrected time or new keys, so it need not wait. */
   readonly isCorrected: boolean
+}
 
-  constructor(message: string, facts: DenialFacts) {
-    super(message, facts)
-    this.serverTime = facts.serverTime
-    this.feedIDs = facts.feedIDs ?? []
-    this.isCorrected = facts.isCorrected ?? false
-  }
+/** Facts of an error about a call that the service has denied. */
+export interface DenialFacts extends WireErrorFacts, Partial<Denial> {}
+
+function denial({ serverTime, feedIDs = [], isCorrected = false }: DenialFacts): Denial {
+  return { serverTime, feedIDs, isCorrected }
 }
 
 /**
  * The service answered 401: the key, the signature or the clock is wrong. It also answers 401 to a
  * request for a feed that you may not read.
  */
-export class AuthenticationError extends Denial {
+export class AuthenticationError extends WireError implements Denial {
+  declare readonly serverTime: number | undefined
+  declare readonly feedIDs: readonly string[]
+  declare readonly isCorrected: boolean
+
   constructor(message: string, facts: DenialFacts = {}) {
     super(message, { code: 'AUTHENTICATION', ...facts })
+    Object.assign(this, denial(facts))
   }
 
   static {
@@ -105,11 +100,17 @@ export class AuthenticationError extends Denial {
 
 /**
  * You may not have this: the service answered 403, or it accepts the key and refuses feeds of a
- * stream, which `feedIDs` names.
+ * stream, which `feedIDs` names. As in the official SDK, it is an `APIError`, and an
+ * `AuthenticationError` is none.
  */
-export class EntitlementError extends Denial {
+export class EntitlementError extends APIError implements Denial {
+  declare readonly serverTime: number | undefined
+  declare readonly feedIDs: readonly string[]
+  declare readonly isCorrected: boolean
+
   constructor(message: string, facts: DenialFacts = {}) {
     super(message, { code: 'ENTITLEMENT', ...facts })
+    Object.assign(this, denial(facts))
   }
 
   static {

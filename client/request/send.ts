@@ -25,7 +25,7 @@ export type Send = (call: RequestCall) => Promise<RequestReply>
 
 /**
  * Makes the function that sends requests. It resolves with a successful answer and its whole body.
- * It rejects with an APIError, or with the reason of `call.signal`.
+ * It rejects with APIError or AuthenticationError, or with the reason of `call.signal`.
  */
 export function createSend({ fetch, timeout, maxBodyBytes, now, present }: SendOptions): Send {
   const http = createHttp(fetch)
