@@ -14,9 +14,11 @@ import {
 } from 'sluice/core'
 import { describeProcess, noCursors, readCursors, readProcess, thisProcess } from 'sluice/internal'
 import type { CursorStore } from 'sluice/stores'
-import { isAPIError, logError } from './errors.js'
+import { logError } from './errors.js'
 import { loadKeyValue } from './library.js'
 import { checkConnection, keepTrying, ReportLog } from './log.js'
+import { isAPIError, isDenied } from './refusals.js'
+import { bytesBeside } from './stream-settings.js'
 import { checkName, DEFAULT_STREAM } from './subjects.js'
 
 /** The options of `natsCursors`: where cursors are stored. */
@@ -33,6 +35,11 @@ export interface NatsCursorsOptions {
    * @default as many as hold a copy of `stream`, or 1 if there is no such stream
    */
   readonly replicas?: number
+  /**
+   * How many bytes the bucket stores at most. Only used when the bucket is created.
+   * @default 67108864, or as many as `stream` stores at most if these are fewer
+   */
+  readonly bytes?: number
   /** The stream of the reports. Cursors should have as many copies as it has. @default 'SLUICE' */
   readonly stream?: string
   /** Receives a warning if the bucket has fewer copies. @default a warning of the process */
@@ -43,10 +50,16 @@ const schema = {
   bucket: withDefault('sluice-cursors', checkName),
   key: checkName,
   replicas: optional(number({ min: 1, max: 5, whole: true })),
+  bytes: optional(number({ min: 1_048_576, whole: true })),
   stream: withDefault(DEFAULT_STREAM, checkName),
   log: withDefault({}, unchecked<Log>),
 } satisfies Schema<NatsCursorsOptions>
 
+/**
+ * How many bytes a bucket stores at most, unless an option says otherwise: about 700,000 cursors.
+ * The cursors of a feed take 85 bytes.
+ */
+const MAX_BYTES = 67_108_864
 const decoder = new TextDecoder()
 /** Milliseconds that the store may take to answer. */
 const TIMEOUT = 4000
@@ -119,10 +132,7 @@ export function natsCursors(connection: NatsConnection, given: NatsCursorsOption
       try {
         // Retried, because a stream that can't read its cursors begins at the present and loses
         // earlier reports.
-        return await keepTrying(takeOver, PATIENCE, RETRY_AFTER, thrown => {
-          const isForGood = isStreamsError(thrown) && !thrown.isRetryable
-          return isForGood || connection.isClosed()
-        })
+        return await keepTrying(connection, takeOver, PATIENCE, RETRY_AFTER)
       } catch (thrown) {
         throw logError(`${place} can't be read`, thrown)
       }
@@ -166,33 +176,49 @@ function takenOver(place: string, owner: unknown): DataStreamsError {
 
 /** The options that say how a bucket is opened. */
 type BucketOptions = Required<Pick<NatsCursorsOptions, 'bucket' | 'stream' | 'log'>> &
-  Pick<NatsCursorsOptions, 'replicas'>
+  Pick<NatsCursorsOptions, 'replicas' | 'bytes'>
 
 async function openBucket(
   connection: NatsConnection,
-  { bucket, stream, replicas, log }: BucketOptions,
+  { bucket, stream, log, ...given }: BucketOptions,
 ): Promise<KV> {
   const { Kvm } = await loadKeyValue()
-  const wanted = replicas ?? (await copiesOf(connection, stream))
+  const { replicas, bytes } = { ...(await settingsFor(connection, stream)), ...given }
   // A save must name the newest revision, and only the leader is sure to know it. So direct reads
   // are off.
-  const options = { timeout: TIMEOUT, replicas: wanted, history: 1, allow_direct: false }
-  const store = await new Kvm(connection as never).create(bucket, options)
-  const { replicas: copies } = await store.status()
-  if (copies < wanted) {
-    const message = `bucket ${bucket} has ${copies} of ${wanted} copies: nats stream edit KV_${bucket} --replicas ${wanted}`
-    if (log.warn === undefined) emitWarning(message)
-    else log.warn(message)
+  const options = {
+    ...{ timeout: TIMEOUT, history: 1, allow_direct: false },
+    ...{ replicas, max_bytes: bytes },
   }
-  return store
+  try {
+    const store = await new Kvm(connection as never).create(bucket, options)
+    const { replicas: copies } = await store.status()
+    if (copies < replicas) {
+      const message = `bucket ${bucket} has ${copies} of ${replicas} copies: nats stream edit KV_${bucket} --replicas ${replicas}`
+      if (log.warn === undefined) emitWarning(message)
+      else log.warn(message)
+    }
+    return store
+  } catch (thrown) {
+    throw logError(`bucket ${bucket} could not be opened`, thrown)
+  }
 }
 
-/** How many servers each hold a copy of a stream; 1 if it does not exist or is not allowed. */
-async function copiesOf(connection: NatsConnection, stream: string): Promise<number> {
+/**
+ * The settings of a new bucket: as many servers hold a copy as of the stream of the reports, 1 if
+ * it does not exist or is not allowed.
+ */
+async function settingsFor(
+  connection: NatsConnection,
+  stream: string,
+): Promise<{ readonly replicas: number; readonly bytes: number }> {
   try {
-    return (await new ReportLog({ connection, stream }).info()).config.num_replicas
+    const { config } = await new ReportLog({ connection, stream }).info()
+    return { replicas: config.num_replicas, bytes: bytesBeside(config, MAX_BYTES) }
   } catch (thrown) {
-    if (/does not exist|permissions violation/i.test((thrown as Error).message)) return 1
+    const { message } = thrown as Error
+    if (/does not exist/.test(message) || isDenied(message))
+      return { replicas: 1, bytes: MAX_BYTES }
     throw thrown
   }
 }

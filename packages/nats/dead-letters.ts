@@ -1,9 +1,11 @@
-import type { JsMsg, StoredMsg } from '@nats-io/jetstream'
+import type { JsMsg, StoredMsg, StreamConfig } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { optional, readOptions, type Schema } from 'sluice/core'
-import { isAPIError, logError, RelayLogError, streamError } from './errors.js'
+import { logError, RelayLogError, streamError } from './errors.js'
 import { loadTransport } from './library.js'
 import { ReportLog } from './log.js'
+import { isAPIError } from './refusals.js'
+import { bytesBeside } from './stream-settings.js'
 import { againSubject, checkName, checkPrefix, deadSubject, feedPart } from './subjects.js'
 
 /** Why a report of a queue became a dead letter: the value of the header `Sluice-Reason`. */
@@ -49,7 +51,7 @@ export interface DeadLetter {
 
 /**
  * How many bytes of dead letters are stored at most: about 100,000 dead letters. When this limit is
- * reached, a queue keeps its messages and emits an error.
+ * reached, a queue keeps its messages and emits an error. A log with fewer bytes sets the limit.
  */
 const MAX_BYTES = 268_435_456
 /** Nanoseconds within which the server recognises a dead letter that is stored twice. */
@@ -63,7 +65,7 @@ export function deadStream(stream: string): string {
 /**
  * Creates the stream for dead letters if it does not exist, with as many replicas as the log has.
  */
-export async function prepareDeadLetters(log: ReportLog, replicas: number): Promise<void> {
+export async function prepareDeadLetters(log: ReportLog, config: StreamConfig): Promise<void> {
   const { manager } = await log.access()
   const name = deadStream(log.stream)
   try {
@@ -78,9 +80,9 @@ export async function prepareDeadLetters(log: ReportLog, replicas: number): Prom
       subjects: [deadSubject(log.prefix, '>')],
       storage: 'file',
       discard: 'new',
-      max_bytes: MAX_BYTES,
+      max_bytes: bytesBeside(config, MAX_BYTES),
       duplicate_window: DUPLICATE_WINDOW,
-      num_replicas: replicas,
+      num_replicas: config.num_replicas,
     })
   } catch (thrown) {
     // If the stream exists now, another worker was faster.

@@ -1,5 +1,6 @@
 import { DataStreamsError, type ErrorFacts, isStreamsError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
+import { isAPIError, isRefusal, withRemedy } from './refusals.js'
 
 /**
  * The error for a log (a stream of NATS JetStream) that can't be reached, does not exist, or has
@@ -15,43 +16,43 @@ export class RelayLogError extends DataStreamsError {
   }
 }
 
-/** The error codes of the server, by the names that this package gives them. */
-const codes = {
-  noLeader: [10_008],
-  otherSettings: [10_013, 10_148],
-  noConsumer: [10_014],
-  noMessage: [10_037],
-  streamExists: [10_058],
-  noStream: [10_059],
-  wrongRevision: [10_071],
-} as const
-
-/** True if `thrown` is an answer of the server with this error. */
-export function isAPIError(thrown: unknown, error: keyof typeof codes): boolean {
-  const { code } = (thrown ?? {}) as { readonly code?: unknown }
-  return codes[error].some(each => each === code)
-}
-
 /**
  * The error for a failure of the NATS library. It is retryable, because a log that does not answer
- * may come back.
+ * may come back. A refusal is not, and says what has to be set.
  */
 export function logError(what: string, thrown: unknown): DataStreamsError {
   if (isStreamsError(thrown, 'RELAY_LOG')) return thrown
   const cause = foreignCause(thrown)
+  const isRetryable = !isRefusal(thrown)
   // The library takes the lack of an answer for servers without JetStream.
-  const isUnanswered = (thrown as Error | undefined)?.name === 'JetStreamNotEnabled'
-  const message = isUnanswered
-    ? 'JetStream does not answer: its servers have no quorum, or it is not enabled'
-    : cause.message
-  return new RelayLogError(`${what}: ${message}`, { cause, isRetryable: true })
+  const message =
+    cause.name === 'JetStreamNotEnabled' && isRetryable
+      ? 'JetStream does not answer: its servers have no quorum, or it is not enabled'
+      : cause.message
+  return new RelayLogError(`${what}: ${withRemedy(message, thrown)}`, { cause, isRetryable })
 }
 
 /** The error for a failed request about a stream. */
 export function streamError(stream: string, thrown: unknown): DataStreamsError {
-  if (!isAPIError(thrown, 'noStream')) return logError(`stream ${stream} did not answer`, thrown)
+  if (isAPIError(thrown, 'noStream')) return noStream(stream, { isRetryable: true })
+  const what = isRefusal(thrown) ? "can't be used" : 'did not answer'
+  return logError(`stream ${stream} ${what}`, thrown)
+}
+
+/** The error for a stream that does not exist. */
+export function noStream(stream: string, facts: ErrorFacts = {}): RelayLogError {
   const message = `stream ${stream} does not exist: a relay with create makes it, at its start and while it runs`
-  return new RelayLogError(message, { isRetryable: true })
+  return new RelayLogError(message, facts)
+}
+
+/** The same error, for those who try again all the same. */
+export function passing({ message, cause }: RelayLogError): RelayLogError {
+  return new RelayLogError(message, { cause, isRetryable: true })
+}
+
+/** True if trying again won't help: a refusal, or an error of this library that is not retryable. */
+export function isFinal(thrown: unknown): boolean {
+  return isStreamsError(thrown) ? !thrown.isRetryable : isRefusal(thrown)
 }
 
 /** Milliseconds between two errors of one kind, by default. */

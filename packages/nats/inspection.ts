@@ -1,7 +1,7 @@
 import type { StreamConfig } from '@nats-io/jetstream'
 import { asError } from 'sluice/core'
 import { type LogOptions, ReportLog } from './log.js'
-import { isDenied } from './log-health.js'
+import { isDenied } from './refusals.js'
 import { findLatest } from './scan.js'
 import { wrongForReaders, wrongSettings } from './stream-settings.js'
 

@@ -1,8 +1,8 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import { asError, type Lifetime, sleep } from 'sluice/core'
 import type { Health, Measure, Severity } from 'sluice/internal'
-import { isAPIError } from './errors.js'
 import { type ReportLog, timeOf } from './log.js'
+import { isAPIError, isDenied } from './refusals.js'
 
 /** A cause of a service that uses a log. */
 export type LogCause =
@@ -252,11 +252,6 @@ function causeOf(thrown: unknown): Unreadable {
   const { message, cause } = asError(thrown)
   if (isAPIError(cause, 'noStream') || /does not exist/.test(message)) return 'stream-missing'
   return isDenied(message) ? 'read-denied' : 'log-away'
-}
-
-/** True if the message says that the servers of NATS do not permit something. */
-export function isDenied(message: string): boolean {
-  return /permissions violation/i.test(message)
 }
 
 function describeCopies({ cluster, config }: StreamInfo): string | undefined {

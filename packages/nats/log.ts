@@ -1,8 +1,9 @@
 import type { JetStreamClient, JetStreamManager, StoredMsg, StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { ValidationError } from 'sluice/core'
-import { isAPIError, streamError } from './errors.js'
+import { isFinal, RelayLogError, streamError } from './errors.js'
 import { loadJetStream } from './library.js'
+import { isAPIError } from './refusals.js'
 import {
   allSubjects,
   checkName,
@@ -91,6 +92,8 @@ export class ReportLog {
     try {
       return await request(access)
     } catch (thrown) {
+      if (isWithoutJetStream(this.connection, thrown))
+        throw new RelayLogError('NATS has no JetStream: start nats-server with -js')
       throw streamError(this.stream, thrown)
     }
   }
@@ -176,21 +179,30 @@ export async function mapSome<Item, Result>(
 }
 
 /**
+ * True if nothing answers because the server has no JetStream. A server of a cluster can't tell,
+ * because others answer for it.
+ */
+function isWithoutJetStream({ info }: NatsConnection, thrown: unknown): boolean {
+  const isUnanswered = (thrown as Error | undefined)?.name === 'JetStreamNotEnabled'
+  return isUnanswered && info !== undefined && !info.jetstream && info.cluster === undefined
+}
+
+/**
  * Retries `attempt` until it succeeds, fails for good, or has failed for longer than `patience`.
  * `patience` and `pause` are in milliseconds.
  */
 export async function keepTrying<Value>(
+  connection: NatsConnection,
   attempt: () => Promise<Value>,
   patience: number,
   pause: number,
-  isFinal: (thrown: unknown) => boolean,
 ): Promise<Value> {
   const end = performance.now() + patience
   for (;;) {
     try {
       return await attempt()
     } catch (thrown) {
-      if (isFinal(thrown) || performance.now() > end) throw thrown
+      if (isFinal(thrown) || connection.isClosed() || performance.now() > end) throw thrown
       await new Promise(resolve => setTimeout(resolve, pause))
     }
   }

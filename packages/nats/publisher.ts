@@ -3,7 +3,7 @@ import type { Health, Severity } from 'sluice/internal'
 import { createErrorLimit, RelayLogError } from './errors.js'
 import { loadTransport } from './library.js'
 import type { ReportLog } from './log.js'
-import { isDenied } from './log-health.js'
+import { isDenied, withRemedy } from './refusals.js'
 
 /** A cause of a service that publishes to a log. */
 export type PublisherCause =
@@ -246,12 +246,15 @@ function readAnswer(
 ): { readonly isDuplicate: boolean } | { readonly refusal: string } {
   try {
     const { error, seq, duplicate } = JSON.parse(decoder.decode(data)) as {
-      readonly error?: { readonly description?: unknown }
+      readonly error?: { readonly description?: unknown; readonly err_code?: unknown }
       readonly seq?: unknown
       readonly duplicate?: unknown
     }
-    if (error !== undefined)
-      return { refusal: `the log rejects messages: ${String(error.description)}` }
+    if (error !== undefined) {
+      const message = String(error.description)
+      const reason = withRemedy(message, { message, code: error.err_code })
+      return { refusal: `the log rejects messages: ${reason}` }
+    }
     if (typeof seq === 'number') return { isDuplicate: duplicate === true }
   } catch {
     // The answer is not JSON.

@@ -6,6 +6,7 @@ import type { Report } from 'sluice/report'
 import { type DeadReason, storeDeadLetter } from './dead-letters.js'
 import { createErrorLimit, RelayLogError } from './errors.js'
 import type { ReportLog } from './log.js'
+import { withRemedy } from './refusals.js'
 import { feedPart } from './subjects.js'
 
 /** The name of a queue, and how its workers handle reports. */
@@ -372,7 +373,10 @@ export class QueueWorker {
     } catch (thrown) {
       this.hand.finish(one, message => message.nak(STORE_DELAY))
       if (this.#maySay('dead letter'))
-        this.say(`queue ${queue}: a dead letter could not be stored; it is tried again`, thrown)
+        this.say(
+          `queue ${queue}: a dead letter could not be stored, and is tried again: ${withRemedy(asError(thrown).message, thrown)}`,
+          thrown,
+        )
       return
     }
     this.hand.finish(one, message => message.term(reason))

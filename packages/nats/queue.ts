@@ -7,9 +7,10 @@ import type {
 } from '@nats-io/jetstream'
 import { sleep } from 'sluice/core'
 import { prepareDeadLetters } from './dead-letters.js'
-import { createErrorLimit, isAPIError } from './errors.js'
+import { createErrorLimit } from './errors.js'
 import { type ReportLog, timeOf } from './log.js'
 import type { QueueWorker } from './queue-worker.js'
+import { isAPIError } from './refusals.js'
 import { againSubject, feedPart, subjectOf } from './subjects.js'
 
 /** One second in nanoseconds, the unit of the server's settings. */
@@ -127,7 +128,7 @@ export class Queue {
     const { queue, redeliverAfter } = settings
     const { stream } = this.log
     const info = await this.log.info()
-    await prepareDeadLetters(this.log, info.config.num_replicas)
+    await prepareDeadLetters(this.log, info.config)
     return this.log.ask(async ({ client, manager }) => {
       const subjects = this.#subjects(added)
       if (await this.#create(manager, subjects, this.#startIn(info)))

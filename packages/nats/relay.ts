@@ -27,6 +27,7 @@ import {
 import { parseFeedIDs, type Report } from 'sluice/report'
 import type { CursorStore } from 'sluice/stores'
 import { natsCursors } from './cursors.js'
+import { createErrorLimit } from './errors.js'
 import { frameOf, messageID, readFrame } from './frame.js'
 import { checkConnection, mapSome, ReportLog } from './log.js'
 import { type LogCause, logCauses, watchLog } from './log-health.js'
@@ -160,9 +161,9 @@ export async function createRelay(given: RelayOptions): Promise<Relay> {
   const log = new ReportLog(options)
   const { client, own } = clientOf(options)
   try {
-    const { config } = await prepareStream(log, options.create)
-    const saved =
-      options.cursors ?? natsCursors(log.connection, { key: name, replicas: config.num_replicas })
+    await prepareStream(log, options.create)
+    const { connection, stream: logName } = log
+    const saved = options.cursors ?? natsCursors(connection, { key: name, stream: logName })
     const cursors = cursorsFromLog(log, feedIDs, saved)
     // A stream continues without its cursors if they can't be read. A relay would then lose
     // reports, so a failure to load ends it here. The cursors are saved at once, because a relay
@@ -221,6 +222,7 @@ async function run(
   const publisher = await Publisher.open(log, health, error => stream.emit('error', error))
   const life = createLifetime()
   const lag = new Lag()
+  const maySay = createErrorLimit()
 
   function getMetrics(): RelayMetrics {
     const { pending: unacknowledged, rejected } = publisher
@@ -277,7 +279,9 @@ async function run(
     missing(looks) {
       // Not at once: somebody may be restoring the stream, and others shall see that it is gone.
       if (create === undefined || looks < CREATE_AFTER) return
-      prepareStream(log, create).catch(thrown => stream.emit('error', asError(thrown)))
+      prepareStream(log, create).catch(thrown => {
+        if (maySay('create')) stream.emit('error', asError(thrown))
+      })
     },
   })
   health.watch(() => {

@@ -1,7 +1,8 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { number, readOptions, type Schema, withDefault } from 'sluice/core'
-import { isAPIError, logError, RelayLogError } from './errors.js'
+import { logError, noStream, RelayLogError } from './errors.js'
 import { keepTrying, type ReportLog } from './log.js'
+import { isAPIError } from './refusals.js'
 import { allSubjects } from './subjects.js'
 
 /** The settings of a stream that a relay creates. */
@@ -11,7 +12,8 @@ export interface CreateOptions {
   /** How many hours a report is stored. @default 24 */
   readonly hours?: number
   /**
-   * How many bytes are stored at most. Above this limit, the oldest reports are removed.
+   * How many bytes are stored at most. Above this limit, the oldest reports are removed. The stream
+   * of dead letters and the bucket of cursors have at most as many bytes each.
    * @default 8589934592
    */
   readonly bytes?: number
@@ -53,15 +55,7 @@ export function prepareStream(
   log: ReportLog,
   create: Required<CreateOptions> | undefined,
 ): Promise<StreamInfo> {
-  return keepTrying(
-    () => checkStream(log, create),
-    PATIENCE,
-    RETRY_AFTER,
-    thrown => {
-      const { cause } = thrown as { readonly cause?: unknown }
-      return (cause as Error | undefined)?.name !== 'TimeoutError' && !isAPIError(cause, 'noLeader')
-    },
-  )
+  return keepTrying(log.connection, () => checkStream(log, create), PATIENCE, RETRY_AFTER)
 }
 
 async function checkStream(
@@ -70,7 +64,8 @@ async function checkStream(
 ): Promise<StreamInfo> {
   const info = await log.info().catch(thrown => {
     const isMissing = /does not exist/.test((thrown as Error).message)
-    if (create === undefined || !isMissing) throw thrown
+    if (!isMissing) throw thrown
+    if (create === undefined) throw noStream(log.stream)
     return createStream(log, create)
   })
   const wrong = wrongSettings(info.config, log.prefix)
@@ -109,6 +104,14 @@ async function createStream(
     if (isAPIError(thrown, 'streamExists')) return log.info()
     throw logError(`stream ${log.stream} could not be created`, thrown)
   }
+}
+
+/**
+ * `max_bytes` of a new stream that holds what belongs to a log: as many as it needs, but not more
+ * than the log has. An account may limit the bytes of each stream.
+ */
+export function bytesBeside(log: Pick<StreamConfig, 'max_bytes'>, needed: number): number {
+  return log.max_bytes > 0 ? Math.min(needed, log.max_bytes) : needed
 }
 
 /** The rules of a relay that a stream's settings break, each with the name of the setting. */

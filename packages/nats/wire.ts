@@ -8,6 +8,7 @@ import type {
   Upgrade,
 } from 'sluice/client'
 import {
+  isStreamsError,
   number,
   optional,
   readOptions,
@@ -16,6 +17,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import { parseFeedIDs } from 'sluice/report'
+import { passing } from './errors.js'
 import { ReportLog } from './log.js'
 import { openLogConnection } from './log-connection.js'
 import type { StreamPlaces } from './log-positions.js'
@@ -98,6 +100,8 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
   const host = hostOf(connection)
   const streams = new WeakMap<object, StreamPlaces>()
   const queues = new WeakMap<StreamScope, Queue>()
+  /** The cursors of the streams that have had a connection, which all connections share. */
+  const known = new WeakSet<object>()
 
   function placesOf(cursors: ResumedCursors | undefined): StreamPlaces {
     const places = (cursors && streams.get(cursors)) ?? { cursors, feeds: new Map() }
@@ -119,9 +123,18 @@ export function natsWire(connection: NatsConnection, given?: NatsWireOptions): N
   async function connect({ url, cursors }: Upgrade, events: SocketEvents): Promise<Socket> {
     const feedIDs = parseFeedIDs(new URL(url).searchParams.get('feedIDs'))
     if (share !== undefined) checkFeeds(feedIDs, share)
-    return queue === undefined
-      ? openLogConnection(log, feedIDs, placesOf(cursors), events)
-      : openQueueConnection(queueOf(queue, cursors), feedIDs, events)
+    const key = cursors ?? known
+    try {
+      const socket = await (queue === undefined
+        ? openLogConnection(log, feedIDs, placesOf(cursors), events)
+        : openQueueConnection(queueOf(queue, cursors), feedIDs, events))
+      known.add(key)
+      return socket
+    } catch (thrown) {
+      // A refusal ends a stream at its start. A log that has served it may serve it again.
+      if (known.has(key) && isStreamsError(thrown, 'RELAY_LOG')) throw passing(thrown)
+      throw thrown
+    }
   }
 
   return {

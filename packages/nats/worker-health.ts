@@ -19,7 +19,6 @@ import {
   streamCauses,
   watchStream,
 } from 'sluice/internal'
-import { isAPIError } from './errors.js'
 import { checkConnection, ReportLog } from './log.js'
 import {
   type LogCause,
@@ -29,6 +28,7 @@ import {
   watchLog,
 } from './log-health.js'
 import { findHolding, type Holding } from './queue-worker.js'
+import { isAPIError } from './refusals.js'
 import { checkName, checkPrefix } from './subjects.js'
 
 /** Options of `workerHealth`. */
