@@ -2,9 +2,11 @@ import type { ConsumerMessages, JsMsg, OrderedConsumerOptions } from '@nats-io/j
 import type { Socket, SocketEvents } from 'sluice/client'
 import { asError, createDeferred, createLifetime, type Deferred, sleep } from 'sluice/core'
 import { setImmediate } from 'sluice/internal'
+import { watchDenials } from './denials.js'
 import { logError, RelayLogError, streamError } from './errors.js'
 import type { ReportLog } from './log.js'
 import { createTakenCheck, findPlace, type Place, type StreamPlaces } from './log-positions.js'
+import { withRemedy } from './refusals.js'
 import { allSubjects, subjectOf } from './subjects.js'
 
 /** The close code of a connection that the stream has closed. */
@@ -135,6 +137,7 @@ export async function openLogConnection(
     if (isOver) return
     isOver = true
     watch.stop()
+    forget()
     messages.close().catch(() => undefined)
     gate?.resolve()
     if (isClosed)
@@ -158,11 +161,14 @@ export async function openLogConnection(
     end(isClosed ? NORMAL : LOST)
   }
 
-  const watch = new ConsumerWatch(messages, CONNECTION_QUIET_LIMIT, why => {
+  function lose(why: string): void {
     const message = `the log no longer brings reports: ${why}`
     failure ??= new RelayLogError(message, { isRetryable: true })
     end(LOST)
-  })
+  }
+
+  const watch = new ConsumerWatch(messages, CONNECTION_QUIET_LIMIT, lose)
+  const forget = watchDenials(log, undefined, error => lose(withRemedy(error.message, error)))
   setImmediate(() => {
     if (isOver) return
     events.opened(new Headers(log.dateHeader()))
@@ -236,15 +242,20 @@ export async function followLog(log: ReportLog, events: TailEvents): Promise<Log
   /** Resolves when the consumer is lost. */
   async function read(messages: ConsumerMessages): Promise<void> {
     const lost = createDeferred()
+    let reason = new Error('no sign of life')
+    const forgetDenials = watchDenials(log, undefined, error => {
+      reason = error
+    })
     const current = new ConsumerWatch(messages, TAIL_QUIET_LIMIT, () => lost.resolve())
     watch = current
     const forget = life.onEnd(() => lost.resolve())
     if (life.isOver) lost.resolve()
     await lost.promise
     forget()
+    forgetDenials()
     current.stop()
     messages.close().catch(() => undefined)
-    if (!life.isOver) events.failed(streamError(log.stream, new Error('no sign of life')))
+    if (!life.isOver) events.failed(streamError(log.stream, reason))
   }
 
   async function run(first: ConsumerMessages): Promise<void> {

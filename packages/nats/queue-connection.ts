@@ -3,10 +3,12 @@ import type { Subscription } from '@nats-io/transport-node'
 import type { Socket, SocketEvents } from 'sluice/client'
 import { asError, createDeferred, type Deferred } from 'sluice/core'
 import { setImmediate } from 'sluice/internal'
-import { logError } from './errors.js'
+import { watchDenials } from './denials.js'
+import { logError, RelayLogError } from './errors.js'
 import { EXPIRES, LOST, NORMAL, ping } from './log-connection.js'
 import type { Queue, QueueSource } from './queue.js'
 import type { Held } from './queue-worker.js'
+import { withRemedy } from './refusals.js'
 
 /**
  * Opens a connection that delivers the messages of a queue, as the service's frames. It requests as
@@ -38,6 +40,7 @@ export async function openQueueConnection(
   function end(code: number): void {
     if (isOver) return
     isOver = true
+    forget()
     stopRequests()
     for (const held of waiting.splice(0)) worker.handBack(held)
     events.ended(code, failure)
@@ -113,6 +116,12 @@ export async function openQueueConnection(
     }
   }
 
+  const forget = watchDenials(log, settings.queue, error => {
+    const reason = withRemedy(error.message, error)
+    // Without a cause: the message of a connection that was lost is that of the last cause.
+    failure ??= new RelayLogError(`stream ${log.stream} can no longer be read: ${reason}`)
+    end(LOST)
+  })
   setImmediate(() => {
     if (isOver) return
     events.opened()

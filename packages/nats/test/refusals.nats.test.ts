@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { startGateway } from '@sluice/test-support/nats/gateway.js'
 import { closers, feed, type LogWorld, startWorld } from '@sluice/test-support/nats/world.js'
 import { failureOf, pause, until } from '@sluice/test-support/waiting.js'
 import { createClient } from 'sluice'
+import { createDeferred } from 'sluice/core'
 import {
   type CreateOptions,
   createRelay,
@@ -19,6 +21,8 @@ const MIB = 1_048_576
 interface Counted {
   readonly connection: NatsConnection
   count(subject: string): number
+  /** Requests wait for it. */
+  gate: Promise<unknown>
 }
 
 /** A server with the accounts A, with these limits, and N, without JetStream. */
@@ -36,12 +40,14 @@ async function connectCounted({ servers: { servers } }: LogWorld, user = 'a'): P
   closers.push(() => connection.close())
   const subjects: string[] = []
   const { request } = connection
-  connection.request = (subject, ...given) => {
+  const count = (part: string): number => subjects.filter(each => each.includes(part)).length
+  const counted: Counted = { connection, count, gate: Promise.resolve() }
+  connection.request = async (subject, ...given) => {
     subjects.push(subject)
+    await counted.gate
     return request.call(connection, subject, ...given)
   }
-  const count = (part: string): number => subjects.filter(each => each.includes(part)).length
-  return { connection, count }
+  return counted
 }
 
 const managerOf = ({ connection }: Counted) => jetstreamManager(connection, { checkAPI: false })
@@ -173,6 +179,20 @@ describe('a refusal', () => {
     expect(one.count('STREAM.CREATE')).toBe(2)
   })
 
+  test('is a permission to read that is missing, which NATS tells to nobody in particular', async () => {
+    const denied = 'publish: { deny: "$JS.API.CONSUMER.MSG.NEXT.>" }'
+    const world = await startLimited('enabled', denied)
+    const one = await connectCounted(world)
+    await startRelay(world, one, { bytes: 32 * MIB })
+    const lines: string[] = []
+    const log = { warn: (line: string) => void lines.push(line) }
+    await startGateway(world, { connection: one.connection, log })
+    const said = [await startWorker(one), await startWorker(one, 'desk'), lines]
+    await until(() => said.every(({ length }) => length > 0))
+    for (const event of said.flat())
+      expect(event).toMatch(/Permissions Violation for Publish to "[^"]+": give the user/)
+  }, 30_000)
+
   test('is a number of copies that one server can not hold', async () => {
     const world = await startWorld()
     const one = await connectCounted(world, '')
@@ -212,13 +232,13 @@ describe('a refusal', () => {
     const one = await connectCounted(world)
     const engine = await startRelay(world, one, { bytes: 32 * MIB })
     const events = await startWorker(one)
-    const { consumers } = await managerOf(one)
-    for await (const { name } of consumers.list('SLUICE')) {
-      // In one go, so that the worker can't be faster.
-      const deleted = consumers.delete('SLUICE', name)
-      await consumers.add('SLUICE', { durable_name: 'other', ack_policy: 'none' })
-      await deleted
-    }
+    const { consumers } = await managerOf(await connectCounted(world))
+    const [own] = await consumers.list('SLUICE').next()
+    const { promise, resolve } = createDeferred()
+    one.gate = promise
+    await consumers.delete('SLUICE', own?.name ?? '')
+    await consumers.add('SLUICE', { durable_name: 'other', ack_policy: 'none' })
+    resolve()
     const refused = (): readonly string[] =>
       events.filter(event => event.includes('raise max_consumers of the account'))
     await until(() => refused().length > 1)
