@@ -50,7 +50,7 @@ export function passing({ message, cause }: RelayLogError): RelayLogError {
   return new RelayLogError(message, { cause, isRetryable: true })
 }
 
-/** True if trying again won't help: a refusal, or an error of this library that is not retryable. */
+/** True if trying again won't help: a refusal, or an error of ours that is not retryable. */
 export function isFinal(thrown: unknown): boolean {
   return isStreamsError(thrown) ? !thrown.isRetryable : isRefusal(thrown)
 }
