@@ -32,6 +32,7 @@ export {
   type DenialFacts,
   EntitlementError,
   isDenial,
+  isNotFound,
   ProxyError,
   rejectedFeeds,
   WebSocketError,

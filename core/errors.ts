@@ -50,10 +50,12 @@ export class DataStreamsError extends Error {
   }
 
   static {
-    DataStreamsError.prototype.name = 'DataStreamsError'
-    const isRetryable = { value: false, writable: true }
-    Object.defineProperty(DataStreamsError.prototype, 'isRetryable', isRetryable)
-    Object.defineProperty(DataStreamsError.prototype, brand, { value: true })
+    // Where Error.prototype is frozen, its name can't be assigned to.
+    Object.defineProperties(DataStreamsError.prototype, {
+      name: { value: 'DataStreamsError', writable: true },
+      isRetryable: { value: false, writable: true },
+      [brand]: { value: true },
+    })
     Object.defineProperty(DataStreamsError, Symbol.hasInstance, { value: isInstance })
   }
 }

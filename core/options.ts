@@ -7,8 +7,6 @@ export function kindOf(value: unknown): string {
 
 /** Longer names are cut in messages: a long name may be a key in the wrong place. */
 const MAX_SHOWN = 40
-/** The most edits between a misspelt name and the name that a message proposes. */
-const MAX_EDITS = 3
 
 /**
  * Makes the error for a name that is not among `known`, for example
@@ -34,12 +32,12 @@ export function adviseName(name: string, known: readonly string[]): string {
 }
 
 /**
- * The known name with the fewest edits, ignoring case; undefined if more than `MAX_EDITS` letters
- * or half of the letters differ.
+ * The known name with the fewest edits, ignoring case; undefined if more than `most` letters, or
+ * half of them, differ.
  */
-export function nearest(name: string, known: readonly string[]): string | undefined {
+export function nearest(name: string, known: readonly string[], most = 3): string | undefined {
   let best: string | undefined
-  let least = MAX_EDITS + 1
+  let least = most + 1
   for (const each of known) {
     const edits = countEdits(name.toLowerCase(), each.toLowerCase())
     if (edits >= least || 2 * edits > Math.max(name.length, each.length)) continue

@@ -1,7 +1,8 @@
 import { APIError, describeCall, type Reply, type RequestCall } from '../client/contract/call.js'
 import type { Handler, Plugin } from '../client/contract/plugin.js'
-import { type RequestQueue, requestQueue } from '../client/contract/scope.js'
-import { onAbort } from '../core/async.js'
+import { credentialsKey, type RequestQueue, requestQueue } from '../client/contract/scope.js'
+import { abortable, onAbort } from '../core/async.js'
+import { createLifetime } from '../core/lifetime.js'
 import {
   type Checked,
   MAX_TIMER,
@@ -36,6 +37,26 @@ const COUNTED = 5000
 const LOOK = 100
 /** The longest wait, in milliseconds, that the service may ask for. */
 const MAX_RETRY_AFTER = 3_600_000
+/**
+ * A request shares the reply to an equal one that was sent at most so many milliseconds before. A
+ * later request could get a reply from long before it.
+ */
+const JOIN = 1000
+/**
+ * For so many milliseconds a request waits for the reply to another. On edge platforms, the other
+ * may end silently, together with the incoming request that made it.
+ */
+const PATIENCE = 5000
+/** The operations whose replies are shared. */
+const shared: ReadonlySet<string> = new Set([
+  'listFeeds',
+  'getLatestReport',
+  'getReportByTimestamp',
+  'getReportsPage',
+  'getReportsBulk',
+])
+/** Headers that differ between equal requests: they name the request. */
+const TRACING = /^(traceparent|tracestate|baggage|b3|x-b3-.*|x-(request|correlation)-id)$/
 
 /**
  * Keeps the attempts of requests to each endpoint within the service's rate limit. Requests above
@@ -45,6 +66,9 @@ const MAX_RETRY_AFTER = 3_600_000
  * The service counts a request when it arrives, which is before the service answers. So a slot is
  * free again `per` milliseconds after the answer, and no period has too many requests, however long
  * requests travel.
+ *
+ * Equal requests that are made at the same time take one slot, and share one reply: the layers
+ * below this plugin see one request.
  *
  * An answer may ask us to wait (Retry-After). Until then, but for at most an hour, no request to
  * that endpoint is sent. Each such request is rejected with the status of that answer and the
@@ -61,9 +85,15 @@ export function rateLimit(options?: RateLimitOptions): Plugin<never> {
 
   function limited(next: Handler): Handler {
     const endpoints = new Map<string, Endpoint>()
+    const replies = new SharedReplies()
 
     return async function limitAttempt(call): Promise<Reply> {
       if (call.kind !== 'request') return next(call)
+      const isShared = call.purpose !== 'backfill' && shared.has(call.operation)
+      return isShared ? replies.take(call, send) : send(call)
+    }
+
+    function send(call: RequestCall, sent?: () => void): Promise<Reply> {
       const name = `${call.method} ${call.url.split('?', 1)[0]}`
       let endpoint = endpoints.get(name)
       if (endpoint === undefined) {
@@ -71,7 +101,7 @@ export function rateLimit(options?: RateLimitOptions): Plugin<never> {
         endpoints.set(name, endpoint)
         all.push(endpoint)
       }
-      return endpoint.send(next, call)
+      return endpoint.send(next, call, sent)
     }
   }
   return {
@@ -114,7 +144,7 @@ class Endpoint {
   }
 
   /** Sends a request once it has a slot. */
-  async send(next: Handler, call: RequestCall): Promise<Reply> {
+  async send(next: Handler, call: RequestCall, sent?: () => void): Promise<Reply> {
     const freeAt = this.#freeAt
     this.#checkOpen(call)
     const isFirst = this.#next === undefined && !call.signal.aborted
@@ -122,6 +152,7 @@ class Endpoint {
     const until = freeAt[slot] as number
     try {
       this.#checkOpen(call)
+      sent?.()
       return await next(call)
     } catch (thrown) {
       this.#closeFor(call, thrown)
@@ -229,4 +260,81 @@ class Endpoint {
 
 function indexOfLeast(values: readonly number[]): number {
   return values.reduce((least, value, at) => (value < (values[least] as number) ? at : least), 0)
+}
+
+interface Shared {
+  /** When the request was sent; undefined while it waits for a slot. */
+  readonly sentAt: number | undefined
+  /** Resolves with undefined if the maker of the request has given up. */
+  readonly reply: Promise<Reply | undefined>
+}
+
+/** Lets equal requests that are made at the same time share one reply. */
+class SharedReplies {
+  readonly #underWay = new Map<string, Shared>()
+
+  /**
+   * Resolves with the reply to an equal request, or else with that of `send`. If the maker of the
+   * other request gives up, one of those that wait makes it again.
+   */
+  async take(
+    call: RequestCall,
+    send: (call: RequestCall, sent?: () => void) => Promise<Reply>,
+  ): Promise<Reply> {
+    const key = keyOf(call)
+    for (let other = this.#find(key); other !== undefined; other = this.#find(key)) {
+      const reply = await within(other, call.signal)
+      if (reply === 'late') return send(call)
+      if (reply !== undefined) return { ...reply }
+    }
+    let sentAt: number | undefined
+    const own = send(call, () => {
+      sentAt = performance.now()
+    })
+    const reply = own.catch(thrown => {
+      if (call.signal.aborted) return undefined
+      throw thrown
+    })
+    reply.catch(() => undefined)
+    const mine: Shared = {
+      reply,
+      get sentAt() {
+        return sentAt
+      },
+    }
+    this.#underWay.set(key, mine)
+    try {
+      return await own
+    } finally {
+      if (this.#underWay.get(key) === mine) this.#underWay.delete(key)
+    }
+  }
+
+  #find(key: string): Shared | undefined {
+    const other = this.#underWay.get(key)
+    const isOld = other?.sentAt !== undefined && performance.now() - other.sentAt >= JOIN
+    return isOld ? undefined : other
+  }
+}
+
+/** What makes requests equal: their target, their headers, for whom they are, and the keys. */
+function keyOf({ method, url, purpose, headers, scope }: RequestCall): string {
+  const generation = scope.client.find(credentialsKey)?.generation ?? 0
+  const lines = [...headers].filter(([name]) => !TRACING.test(name))
+  return JSON.stringify([method, url, purpose, generation, lines])
+}
+
+/** The reply to another request, or `late` if it takes too long. */
+async function within({ reply }: Shared, signal: AbortSignal): Promise<Reply | 'late' | undefined> {
+  const limit = createLifetime(signal)
+  const timer = setTimeout(() => limit.end(), PATIENCE)
+  try {
+    return await abortable(reply, limit.signal)
+  } catch (thrown) {
+    if (limit.isOver && !signal.aborted) return 'late'
+    throw thrown
+  } finally {
+    clearTimeout(timer)
+    limit.end()
+  }
 }

@@ -98,10 +98,10 @@ export function presetOf(config: Config): PresetPlugins {
   return String(config.wsEndpoint).includes(',') ? [...single, firstEndpoint] : single
 }
 
-/** Whether no option has a name like this one. A misspelt name is an error. */
+/** Whether no option has this name, nor nearly this name. A misspelt name is an error. */
 function isStrange(name: string): boolean {
   const known = Object.keys(givenNames)
-  return !known.includes(name) && nearest(name, known) === undefined
+  return !known.includes(name) && nearest(name, known, 1) === undefined
 }
 
 function without(given: Config | ClientOptions, names: readonly string[]): Config | ClientOptions {

@@ -123,6 +123,11 @@ export function isDenial(error: unknown): error is AuthenticationError | Entitle
   return isStreamsError(error, 'AUTHENTICATION') || isStreamsError(error, 'ENTITLEMENT')
 }
 
+/** True for an error that says that the service itself has answered 404. */
+export function isNotFound(error: unknown): boolean {
+  return isStreamsError(error, 'API_STATUS') && error.statusCode === 404 && !error.isForeign
+}
+
 /** The feeds that the service has rejected, according to an error. */
 export function rejectedFeeds(error: unknown): readonly string[] {
   return isDenial(error) ? error.feedIDs : []

@@ -39,7 +39,6 @@ import {
   SHORT_PAGE,
 } from './answer.js'
 import { CatalogueCache, cataloguePath, readCatalogue } from './catalogue.js'
-import { SharedReplies } from './shared-replies.js'
 
 export { createSend } from './send.js'
 
@@ -103,7 +102,7 @@ export class Requests<Data> implements Rest<Data> {
 
   async discover(filters?: CatalogueFilters): Promise<Catalogue> {
     const { path, refresh } = cataloguePath(filters)
-    const cache = sharedOf(this.#context).catalogue
+    const cache = cacheOf(this.#context)
     const kept = refresh ? undefined : cache.fresh(path)
     if (filters?.signal?.aborted) throw filters.signal.reason
     if (kept !== undefined) return kept
@@ -306,7 +305,7 @@ export class Requests<Data> implements Rest<Data> {
     { name, path, feedIDs, options, purpose }: Operation,
     read: (answer: Answer, passUp: PassUp<Data>) => Result | Promise<Result>,
   ): Promise<Result> {
-    const { endpoint, handler, plugins, log, table, timeout } = this.#context
+    const { endpoint, handler, plugins, log, table } = this.#context
     const caller = checkSignal('signal', checkOptions(name, options, { signal: true }).signal)
     const life = createLifetime(this.#context.life, caller)
     const scope = new Scope(this.#context, name, feedIDs, life)
@@ -327,10 +326,7 @@ export class Requests<Data> implements Rest<Data> {
     const started = performance.now()
     try {
       if (life.isOver) throw life.reason
-      const send = async () => (await handler(call)) as RequestReply
-      const reply = await (call.purpose === 'backfill'
-        ? send()
-        : sharedOf(this.#context).replies.take(`${call.purpose} ${path}`, life, timeout, send))
+      const reply = (await handler(call)) as RequestReply
       const result = await read(parseAnswer(call, reply, table), passUp)
       await scope.finish()
       log.info?.(`${name} succeeded in ${Math.round(performance.now() - started)} ms`)
@@ -348,22 +344,15 @@ export class Requests<Data> implements Rest<Data> {
   }
 }
 
-/** What all requests of a client share. */
-class Shared {
-  readonly replies = new SharedReplies<RequestReply>()
-  readonly catalogue: CatalogueCache
+/** The answers about the catalogue that a client keeps. */
+const caches = new WeakMap<object, CatalogueCache>()
 
-  constructor({ now, find }: Pick<RequestsContext, 'now' | 'find'>) {
-    this.catalogue = new CatalogueCache(now, () => find(credentialsKey)?.generation ?? 0)
-  }
-}
-
-const shared = new WeakMap<object, Shared>()
-
-function sharedOf(context: Pick<RequestsContext, 'now' | 'find'>): Shared {
-  const found = shared.get(context) ?? new Shared(context)
-  shared.set(context, found)
-  return found
+function cacheOf(context: Pick<RequestsContext, 'now' | 'find'>): CatalogueCache {
+  const cache =
+    caches.get(context) ??
+    new CatalogueCache(context.now, () => context.find(credentialsKey)?.generation ?? 0)
+  caches.set(context, cache)
+  return cache
 }
 
 /** The life of a request, as its plugins see it. */

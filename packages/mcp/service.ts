@@ -1,5 +1,5 @@
 import { type Config, createClient, findFeed, type KnownFeed, knownFeeds } from 'sluice'
-import type { CatalogueFeed, Client } from 'sluice/client'
+import { type CatalogueFeed, type Client, isNotFound } from 'sluice/client'
 import { adviseName, isStreamsError, onAbort } from 'sluice/core'
 import { clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
@@ -92,7 +92,7 @@ export class Service {
     try {
       return await client.discover({ hidden: true, signal })
     } catch (thrown) {
-      if (!isStreamsError(thrown, 'API_STATUS') || thrown.statusCode !== 404) throw thrown
+      if (!isNotFound(thrown)) throw thrown
     }
     const feeds = await client.listFeeds({ signal })
     const named = feeds.map(feed => {

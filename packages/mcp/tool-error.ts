@@ -67,7 +67,16 @@ export function toToolError(thrown: unknown): ToolError {
       'not-authorised',
       'the service refused: API_KEY or USER_SECRET is wrong, or they may not read this feed, or there is no such feed, or the clock of this machine is wrong',
     )
-  const { code, statusCode: status = 0 } = thrown as DataStreamsError & WireErrorFacts
+  const {
+    code,
+    statusCode: status = 0,
+    isForeign = false,
+  } = thrown as DataStreamsError & WireErrorFacts
+  if (isForeign)
+    return new ToolError(
+      'unavailable',
+      `something in front of the service answered with the status ${status}: a proxy, a CDN, or the login page of a network`,
+    )
   if (code === 'API_STATUS') {
     return status === 404
       ? new ToolError('no-report', 'the service has no such report or feed (status 404)')

@@ -221,7 +221,9 @@ describe('an answer that asks to wait', () => {
     }
     const ask = (url = page) => {
       const { signal } = new AbortController()
-      const facts = { operation: 'getReportsPage', method: 'GET', scope: { log: {} }, parent }
+      const scope = { log: {}, client: { find: () => undefined } }
+      const headers = new Headers()
+      const facts = { operation: 'getReportsPage', method: 'GET', headers, scope, parent }
       return handler({ ...facts, kind: 'request', url, signal } as never)
     }
     return { sent, statuses, ask }

@@ -112,7 +112,11 @@ describe('a configuration', () => {
     expect(warnings).toEqual([
       'ignored in a configuration: userId, debug, kkkkkkkk…: sluice has no such option',
     ])
-    expect(() => createClient({ ...good, haMdoe: true } as never)).toThrow("did you mean 'haMode'?")
+    for (const misspelt of ['haMdoe', 'retryAttemps', 'wsEndPoint', 'apikey'])
+      expect(() => createClient({ ...good, [misspelt]: 1 } as never)).toThrow('did you mean')
+    // No other option is meant.
+    const others = 'name version test tags node prod time timezone reconnect apiUrl'.split(' ')
+    for (const name of others) createClient({ ...good, [name]: 'x' } as never)
     const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
     expect(() => createClient({ ...stack, userId: 'me' } as never)).toThrow("option 'userId'")
   })

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { type DataEngine, startDataEngine } from '@sluice/engine'
-import { SharedReplies } from '../../client/request/shared-replies.js'
-import { createLifetime } from '../../core/lifetime.js'
-import { type Client, createClient, type DecodedReport } from '../../index.js'
+import {
+  type Client,
+  createClient,
+  type DecodedReport,
+  defaultPreset,
+  type Plugin,
+} from '../../index.js'
 
 const feed = `0x0003${'ab'.repeat(30)}`
 const other = `0x0003${'cd'.repeat(30)}`
@@ -111,10 +115,82 @@ test('a closed client answers nobody', async () => {
   expect(sent).toHaveLength(1)
 })
 
-test('a request that never settles is made again by who waits', async () => {
-  const replies = new SharedReplies<string>()
-  const never = new Promise<string>(() => undefined)
-  void replies.take('x', createLifetime(), 20, () => never)
-  const waits = () => replies.take('x', createLifetime(), 20, async () => 'answer')
-  expect(await Promise.all([waits(), waits()])).toEqual(['answer', 'answer'])
+test('a reply that was asked for a second ago is not shared', async () => {
+  const first = client.getLatestReport(feed)
+  await isSent(1)
+  await new Promise(resolve => setTimeout(resolve, 1100))
+  const second = client.getLatestReport(feed)
+  await isSent(2)
+  open()
+  await Promise.all([first, second])
+})
+
+test('layers above the limit see each call, and what they add tells calls apart', async () => {
+  const seen: string[] = []
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const users = ['a', 'b', 'a', 'b']
+  const tenant: Plugin<never> = {
+    name: 'tenant',
+    call: next => call => {
+      seen.push(call.operation)
+      return next(call)
+    },
+    attempt: next => call => {
+      call.headers.set('x-tenant', users[seen.length - 1] as string)
+      call.headers.set('traceparent', `00-${seen.length}`)
+      return next(call)
+    },
+  }
+  const own = createClient({
+    ...{ endpoint, wsEndpoint, plugins: [tenant, ...defaultPreset({ apiKey, userSecret })] },
+    async fetch(url, options) {
+      sent.push(new Headers(options?.headers).get('x-tenant') ?? '')
+      await new Promise(resolve => setTimeout(resolve, 50))
+      return fetch(url, options)
+    },
+  })
+  await Promise.all(users.map(() => own.listFeeds()))
+  expect(seen).toHaveLength(4)
+  expect(sent.sort()).toEqual(['a', 'b'])
+  await own.close()
+})
+
+test('a service that hangs lets no caller wait for the others', async () => {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  const hanging = createClient({
+    ...{ apiKey, userSecret, endpoint, wsEndpoint, timeout: 100, retryAttempts: 1, retryDelay: 10 },
+    fetch(url, options) {
+      sent.push(String(url))
+      return new Promise((_, reject) =>
+        options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)),
+      )
+    },
+  })
+  const asked = Array.from({ length: 20 }, () => hanging.getLatestReport(feed))
+  const outcomes = await Promise.allSettled(asked)
+  for (const { reason } of outcomes as PromiseRejectedResult[])
+    expect(reason.code).toBe('API_TIMEOUT')
+  // One for each attempt, and one more where a retry came too late for another.
+  expect(sent.length).toBeLessThan(6)
+})
+
+test('new credentials share no reply to the old ones', async () => {
+  const { apiKey, userSecret, endpoint, wsEndpoint } = engine
+  let held = true
+  const renewed = createClient({
+    ...{ endpoint, wsEndpoint, apiKey: 'old', userSecret: 'old-secret', retryDelay: 1 },
+    renewCredentials: () => ({ apiKey, userSecret }),
+    async fetch(url, options) {
+      const isOld = new Headers(options?.headers).get('authorization') === 'old'
+      if (!isOld || !String(url).endsWith('/feeds')) return fetch(url, options)
+      while (held) await new Promise(resolve => setTimeout(resolve, 1))
+      return Response.json({ feeds: [] })
+    },
+  })
+  const first = renewed.listFeeds()
+  await renewed.getLatestReport(feed)
+  expect(await renewed.listFeeds()).toHaveLength(2)
+  held = false
+  expect(await first).toHaveLength(0)
+  await renewed.close()
 })

@@ -1,5 +1,5 @@
-import type { CatalogueFeed, CatalogueFilters, Rest } from 'sluice/client'
-import { adviseName, isStreamsError, ValidationError } from 'sluice/core'
+import { type CatalogueFeed, type CatalogueFilters, isNotFound, type Rest } from 'sluice/client'
+import { adviseName, ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given, type Values } from '../command.js'
 import { type IO, print, printable, say, warn } from '../io.js'
 import { count, describeFeed, escapeControls } from '../output/feeds.js'
@@ -73,7 +73,7 @@ export const addFeedsCommand: AddCommand = defineCommand({
           `this is the service's answer of ${ago(fetchedAt)} ago, which is kept for five minutes, so it was not asked: --refresh asks`,
         )
     } catch (thrown) {
-      if (!isStreamsError(thrown, 'API_STATUS') || thrown.statusCode !== 404) throw thrown
+      if (!isNotFound(thrown)) throw thrown
       feeds = await listInstead(client, filters, signal, io)
     }
     await write(feeds)

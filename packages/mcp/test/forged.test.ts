@@ -118,6 +118,10 @@ test('what the service writes is not passed on', async () => {
       expect([status, body, isError]).toEqual([status, body, true])
       heal()
     }
+  const page = '<html><title>Log in to the network</title>'
+  own.fail({ status: 404, body: page, path: '/api/v1/reports', times: 99 })
+  const { text } = await other.call('get_price', { feed: 'ETH/USD' })
+  expect(text).toContain('something in front of the service answered with the status 404')
   expectNoPrice(other)
 })
 

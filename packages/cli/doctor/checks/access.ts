@@ -1,6 +1,5 @@
 import { findFeed } from 'sluice'
-import { isDenial, type WireErrorFacts } from 'sluice/client'
-import { isStreamsError } from 'sluice/core'
+import { isDenial, isNotFound, type WireErrorFacts } from 'sluice/client'
 import { type Check, exitCodes, type Finding, failed, notChecked, ok, warning } from '../check.js'
 import { type Context, formatSeconds, median } from '../context.js'
 
@@ -145,9 +144,7 @@ async function read(
       ageMs: age,
     })
   } catch (thrown) {
-    const isRefused =
-      isDenial(thrown) || (isStreamsError(thrown, 'API_STATUS') && thrown.statusCode === 404)
-    if (!isRefused) throw thrown
+    if (!isDenial(thrown) && !isNotFound(thrown)) throw thrown
     return known === undefined
       ? failed(
           `${name} is unknown to the service, or the key is not entitled to it: it says the same of both`,

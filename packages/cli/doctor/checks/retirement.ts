@@ -1,5 +1,4 @@
-import { isDenial } from 'sluice/client'
-import { isStreamsError } from 'sluice/core'
+import { isDenial, isNotFound } from 'sluice/client'
 import { type Check, exitCodes, ok, warning } from '../check.js'
 
 const DAY = 86_400_000
@@ -29,8 +28,7 @@ export const retirement: Check = {
         )
       })
     } catch (thrown) {
-      const isWithout = isStreamsError(thrown, 'API_STATUS') && thrown.statusCode === 404
-      if (isWithout) return [ok('the service has no catalogue, so no feed has a date')]
+      if (isNotFound(thrown)) return [ok('the service has no catalogue, so no feed has a date')]
       if (signal.aborted || isDenial(thrown)) throw thrown
       return [
         warning(

@@ -67,6 +67,18 @@ describe('finds and names', () => {
     )
   })
 
+  test('nothing about the catalogue, if something in front of the service answers', async () => {
+    hurry(4)
+    const { subject, engine } = await startService()
+    const body = '<html><title>Log in</title>'
+    engine.fail({ status: 404, path: '/api/v1/discovery', body, times: 9 })
+    const diagnosis = await diagnose(subject)
+    expect(diagnosis.of('ok').join()).not.toContain('the service has no catalogue')
+    expect(warningsOf(diagnosis)).toEqual([
+      expect.stringMatching(/^retirement: the service’s catalogue does not answer/),
+    ])
+  })
+
   test('a wrong clock', async () => {
     const { subject } = await startService({ now: () => Date.now() + 60_000 })
     const diagnosis = await diagnose(subject)
