@@ -46,8 +46,11 @@ export class TokenBucket {
 
 /** The connection that asks for curve work. */
 export interface Asker {
-  /** True if the connection has brought an authentic request before. */
-  isProven(): boolean
+  /**
+   * The caller whose authentic request the connection has brought last. Undefined for the
+   * connection of a stranger.
+   */
+  caller(): string | undefined
   /** The address, or the network, of the connection. */
   readonly address: string
   /** True if authentic requests have come from that address. */
@@ -82,13 +85,15 @@ interface Line {
 }
 
 /**
- * Limits how much work is done at the same time. Proven connections come first. Strangers get the
+ * Limits how much work is done at the same time. The connections of callers come first, one caller
+ * after the other: a caller with a hundred tasks delays another by one of them. Strangers get the
  * rest, one address after the other, each address at a limited rate. Strangers wait and are not
  * rejected at once, because a client that is answered at once asks again at once.
  */
 export class Admission {
   readonly #now: (() => number) | undefined
-  readonly #proven = new Set<Begin>()
+  /** The tasks that wait, by caller. The caller that was served last is at the end. */
+  readonly #callers = new Map<string, Set<Begin>>()
   /** The lines by address. The address that was served last is at the end. */
   readonly #lines = new Map<string, Line>()
   #free: number
@@ -104,11 +109,12 @@ export class Admission {
    * Resolves when work may begin. The result is a function to call when the work has ended. Rejects
    * with Rejection if too many strangers wait.
    */
-  enter({ isProven, isKnown, address, signal }: Asker): Promise<() => void> {
+  enter({ caller, isKnown, address, signal }: Asker): Promise<() => void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
-      const isStranger = !isProven()
-      const queue = isStranger ? this.#lineOf(address, isKnown()).waiting : this.#proven
+      const name = caller()
+      const isStranger = name === undefined
+      const queue = isStranger ? this.#lineOf(address, isKnown()).waiting : this.#queueOf(name)
       if (isStranger && (this.#strangers >= MAX_WAITING || queue.size >= MAX_PER_ADDRESS))
         return reject(new Rejection(503, 'the enclave is overloaded', false))
       const begin = (): void => {
@@ -128,6 +134,12 @@ export class Admission {
     })
   }
 
+  #queueOf(caller: string): Set<Begin> {
+    const queue = this.#callers.get(caller) ?? new Set()
+    this.#callers.set(caller, queue)
+    return queue
+  }
+
   #lineOf(network: string, isKnown: boolean): Line {
     const address = isKnown ? `known ${network}` : network
     const found = this.#lines.get(address)
@@ -144,13 +156,23 @@ export class Admission {
 
   #serve(): void {
     while (this.#free > 0) {
-      const [first] = this.#proven
-      if (first !== undefined) this.#proven.delete(first)
-      const begin = first ?? this.#takeStranger()
+      const begin = this.#takeCaller() ?? this.#takeStranger()
       if (begin === undefined) return
       this.#free--
       begin()
     }
+  }
+
+  #takeCaller(): Begin | undefined {
+    for (const [caller, queue] of this.#callers) {
+      this.#callers.delete(caller)
+      const [begin] = queue
+      if (begin === undefined) continue
+      queue.delete(begin)
+      this.#callers.set(caller, queue)
+      return begin
+    }
+    return undefined
   }
 
   #takeStranger(): Begin | undefined {

@@ -6,6 +6,7 @@ import { describeSent, type Failure, toFailure } from '../outcome.js'
 import { toJSON } from '../sealed-message.js'
 import type { HTTPResponse } from '../types.js'
 import { Admission, type Asker } from './admission.js'
+import { CallerTurns } from './caller-turns.js'
 import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './callers.js'
 import { type CurveKeys, CurveThreads } from './curve-threads.js'
 import type { EnclaveHealth } from './enclave-health.js'
@@ -13,8 +14,8 @@ import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './pro
 
 /** The connection that a message arrived on. */
 export interface Sender extends Asker {
-  /** Marks the connection as one that has brought an authentic request. */
-  prove(): void
+  /** Notes that the connection has brought an authentic request of this caller. */
+  prove(caller: string): void
 }
 
 /** The answer to a caller. */
@@ -31,6 +32,8 @@ export interface AnsweringOptions {
   readonly keys: CurveKeys
   readonly callers: Callers
   readonly limits: CallerGuard
+  /** How many milliseconds the event loops of the enclave have worked so far. */
+  readonly worked: () => number
   /** Makes evidence for each question for the boot key. */
   readonly attestor?: Attestor | undefined
   /** Records the requests that are refused before they reach the enclave. */
@@ -42,7 +45,6 @@ export interface AnsweringOptions {
 
 /** The most evidence that is made at the same time. Hardware may take long for it. */
 const MAX_ATTESTING = 2
-const MAX_RUNNING = 256
 
 /** Answers the callers of an enclave, from a start of the enclave until it is closed. */
 export class Answering {
@@ -51,6 +53,7 @@ export class Answering {
   readonly #bootKey: string
   readonly #threads: CurveThreads
   readonly #replays = new ReplayGuard()
+  readonly #turns: CallerTurns
   readonly #attesting = new Admission(MAX_ATTESTING)
   readonly #running = new Set<Promise<unknown>>()
 
@@ -58,6 +61,7 @@ export class Answering {
     this.#options = options
     this.#bootKey = formatKey(options.keys.boot.publicKey)
     this.#threads = new CurveThreads(options.keys)
+    this.#turns = new CallerTurns(options.worked)
   }
 
   /** How many requests are being carried out. */
@@ -100,6 +104,7 @@ export class Answering {
     const name = formatKey(opened.caller)
     const owner = callers.ownerOf(name)
     let leave: ((bytes: number) => void) | undefined
+    let end: (() => void) | undefined
     let isAuthentic = false
     let status = 200
     let outcome: { readonly response: HTTPResponse } | { readonly failure: Failure }
@@ -109,11 +114,10 @@ export class Answering {
       // Checked before the caller's limits. So a request that the limits refuse is never carried
       // out later. An attacker who replays recorded requests does not use up the limits.
       this.#replays.check(name, id, issuedAt)
-      sender.prove()
+      sender.prove(name)
       isAuthentic = true
       leave = limits.enter(name, sealed.byteLength)
-      if (this.#running.size >= MAX_RUNNING)
-        throw new Rejection(503, 'the enclave is overloaded', false)
+      end = await this.#turns.enter(name, sender.signal)
       // If the caller's clock is ahead, the time counts from the arrival.
       const startedAt = Math.min(arrivedAt, issuedAt)
       const running = enclave.send(request, { name, owner, startedAt, signal: sender.signal })
@@ -125,6 +129,8 @@ export class Answering {
       else if (failure.code === 'RATE_LIMIT') status = 429
       this.#noteFailure(failure, status, isAuthentic ? name : undefined)
       outcome = { failure }
+    } finally {
+      end?.()
     }
     watched?.answered('failure' in outcome ? outcome.failure.code : 'ok')
     const json = toJSON({ id, ...outcome })

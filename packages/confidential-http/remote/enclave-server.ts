@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { env as ownEnv } from 'node:process'
 import {
   checkFunction,
@@ -147,7 +148,8 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     await thread.whenReady()
     const refusals = records && new Refusals(records, log)
     const limits = new CallerGuard(options.callerLimits)
-    const parts = { enclave, keys, callers, limits, attestor, refusals, watched, log }
+    const worked = (): number => thread.worked + performance.eventLoopUtilization().active
+    const parts = { enclave, keys, callers, limits, worked, attestor, refusals, watched, log }
     const serving = new Answering(parts)
     answering = serving
     const bounds = { maxConnections, maxConnectionsPerAddress, maxSealedBytes }

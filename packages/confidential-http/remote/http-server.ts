@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
 import { checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
+import { TokenBucket } from './admission.js'
 import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
@@ -121,6 +122,14 @@ export function readRequest(
 
 /** How many addresses of authentic requests are remembered. */
 const MAX_KNOWN = 1024
+/** The most connections a second, on average, that an address may open. */
+const OPENED_PER_SECOND = 50
+/** The most connections that an address may open at once after a quiet time. */
+const OPENED_AT_ONCE = 512
+/** An address of authentic requests may open this many times more: it may be a reverse proxy. */
+const KNOWN_FACTOR = 10
+/** Above this number of addresses, idle ones are forgotten. */
+const MAX_ADDRESSES = 4096
 
 /**
  * Bounds the connections of a server so that other clients can't keep callers out. Above a limit,
@@ -132,11 +141,14 @@ export class Connections {
   readonly #limits: ConnectionLimits
   /** The open connections of each address, the oldest first. */
   readonly #open = new Map<string, Set<Socket>>()
-  readonly #proven = new WeakSet<Socket>()
+  /** The caller of the last authentic request of each connection. */
+  readonly #proven = new WeakMap<Socket, string>()
   /** Addresses that sent authentic requests, the latest last. */
   readonly #known = new Set<string>()
   /** The address of each socket. A closed socket no longer has its address. */
   readonly #addresses = new WeakMap<Socket, string>()
+  /** How many connections each address may open now. */
+  readonly #openings = new Map<string, TokenBucket>()
   #total = 0
 
   constructor(server: Server, limits: ConnectionLimits) {
@@ -151,15 +163,15 @@ export class Connections {
       address,
       signal,
       isKnown: () => this.#known.has(address),
-      isProven: () => this.#proven.has(socket),
-      prove: () => this.prove(socket),
+      caller: () => this.#proven.get(socket),
+      prove: caller => this.prove(socket, caller),
     }
   }
 
   /** Marks a connection that has brought an authentic request, and its address. */
-  prove(socket: Socket): void {
+  prove(socket: Socket, caller: string): void {
     const address = this.#addressOf(socket)
-    this.#proven.add(socket)
+    this.#proven.set(socket, caller)
     this.#known.delete(address)
     this.#known.add(address)
     const [oldest] = this.#known
@@ -168,6 +180,10 @@ export class Connections {
 
   #add(socket: Socket): void {
     const address = networkOf(socket.remoteAddress)
+    if (!this.#mayOpen(address)) {
+      socket.destroy()
+      return
+    }
     this.#addresses.set(socket, address)
     const sockets = this.#open.get(address) ?? new Set()
     this.#open.set(address, sockets.add(socket))
@@ -178,6 +194,27 @@ export class Connections {
     // Not counted from now on, because its `close` event comes later.
     this.#forget(excess)
     excess.destroy()
+  }
+
+  /**
+   * False if an address opens connections faster than a caller would: each costs the event loop
+   * about as much as a request.
+   */
+  #mayOpen(address: string): boolean {
+    const isKnown = this.#known.has(address)
+    const name = isKnown ? `known ${address}` : address
+    let openings = this.#openings.get(name)
+    if (openings === undefined) {
+      if (this.#openings.size >= MAX_ADDRESSES)
+        for (const [each, bucket] of this.#openings)
+          if (bucket.isFull()) this.#openings.delete(each)
+      const factor = isKnown ? KNOWN_FACTOR : 1
+      openings = new TokenBucket(OPENED_PER_SECOND * factor, OPENED_AT_ONCE * factor)
+      this.#openings.set(name, openings)
+    }
+    if (openings.msUntil(1) > 0) return false
+    openings.spend(1)
+    return true
   }
 
   #forget(socket: Socket): void {

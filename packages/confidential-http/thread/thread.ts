@@ -125,6 +125,11 @@ export class Thread {
     this.#starting = setTimeout(() => this.#checkStart(), MAX_START).unref()
   }
 
+  /** How many milliseconds the thread's event loop has worked so far. */
+  get worked(): number {
+    return this.#worker.performance.eventLoopUtilization().active
+  }
+
   /** Resolves when the thread is ready for questions. Rejects if it can't start. */
   get ready(): Promise<void> {
     return this.#ready.promise

@@ -7,7 +7,7 @@ afterEach(() => void jest.useRealTimers())
 
 interface Asking {
   readonly address?: string
-  readonly isProven?: boolean
+  readonly caller?: string
   readonly isKnown?: boolean
 }
 
@@ -15,10 +15,10 @@ interface Asking {
 function createAsking(admission: Admission) {
   const begun: string[] = []
   const leaves: (() => void)[] = []
-  function ask(name: string, { address = 'a', isProven = false, isKnown = false }: Asking = {}) {
+  function ask(name: string, { address = 'a', caller, isKnown = false }: Asking = {}) {
     const life = new AbortController()
     const entered = admission
-      .enter({ address, isProven: () => isProven, isKnown: () => isKnown, signal: life.signal })
+      .enter({ address, caller: () => caller, isKnown: () => isKnown, signal: life.signal })
       .then(leave => {
         begun.push(name)
         leaves.push(leave)
@@ -44,7 +44,7 @@ const admissionOf = (width: number): Admission => new Admission(width, () => Dat
 describe('admission to curve work', () => {
   test('admits as much at once as it is wide', async () => {
     const { ask, begun, leaves } = createAsking(admissionOf(2))
-    for (const name of ['1', '2', '3']) ask(name, { isProven: true })
+    for (const name of ['1', '2', '3']) ask(name, { caller: 'c' })
     await Promise.resolve()
     await Promise.resolve()
     expect(begun).toEqual(['1', '2'])
@@ -57,10 +57,24 @@ describe('admission to curve work', () => {
   test('admits proven connections before strangers, who asked earlier', async () => {
     const { ask, begun, work } = createAsking(admissionOf(1))
     for (let index = 0; index < 30; index++) ask(`stranger ${index}`)
-    for (let index = 0; index < 5; index++) ask('caller', { isProven: true, address: 'b' })
+    for (let index = 0; index < 5; index++) ask('caller', { caller: 'c', address: 'b' })
     await work()
     expect(begun.slice(1, 6)).toEqual(Array(5).fill('caller'))
     expect(begun).toHaveLength(35)
+  })
+
+  test('admits callers in turn, however many tasks one of them has', async () => {
+    const { ask, begun, work } = createAsking(admissionOf(1))
+    for (let index = 0; index < 64; index++) ask('hostile', { caller: 'h' })
+    for (const name of ['first', 'second']) ask(name, { caller: name })
+    ask('first again', { caller: 'first' })
+    await work()
+    // One task was running when the others came.
+    expect(begun.slice(0, 7)).toEqual(
+      'hostile hostile first second hostile first~again hostile'
+        .split(' ')
+        .map(each => each.replace('~', ' ')),
+    )
   })
 
   test('admits strangers of each address in turn', async () => {
@@ -90,7 +104,7 @@ describe('admission to curve work', () => {
   test('rejects strangers of whom too many wait, and no proven connection', async () => {
     const admission = admissionOf(1)
     const { ask } = createAsking(admission)
-    ask('runs', { isProven: true })
+    ask('runs', { caller: 'c' })
     for (let index = 0; index < 256; index++) ask('waits')
     const error = await ask('one more').entered.catch(thrown => thrown)
     expect(error).toBeInstanceOf(Rejection)
@@ -102,7 +116,7 @@ describe('admission to curve work', () => {
     })
     let isRejected = false
     for (let index = 0; index < 3000; index++)
-      ask('caller', { isProven: true }).entered.catch(() => {
+      ask('caller', { caller: 'c' }).entered.catch(() => {
         isRejected = true
       })
     await Promise.resolve()
@@ -111,7 +125,7 @@ describe('admission to curve work', () => {
 
   test('forgets who has gone, and makes room for others', async () => {
     const { ask, begun, work } = createAsking(admissionOf(1))
-    ask('runs', { isProven: true })
+    ask('runs', { caller: 'c' })
     const waiting = Array.from({ length: 256 }, () => ask('gone'))
     for (const each of waiting) each.cancel()
     await expect(waiting[0]?.entered).rejects.toMatchObject({ name: 'AbortError' })

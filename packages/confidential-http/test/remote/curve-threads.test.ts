@@ -11,7 +11,7 @@ const threads = new CurveThreads(keys)
 afterAll(() => threads.close())
 
 const asker = (signal = new AbortController().signal) => ({
-  isProven: () => true,
+  caller: () => 'c',
   isKnown: () => true,
   address: 'a',
   signal,

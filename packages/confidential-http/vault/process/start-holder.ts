@@ -287,7 +287,7 @@ export async function serveHolder(
       const opened = openHolderRequest(sealed, keys, callers)
       if (opened === undefined) return refuse(response, 400)
       const isCaller = callers.includes(opened.asker)
-      if (isCaller) connections.prove(request.socket)
+      if (isCaller) connections.prove(request.socket, opened.asker)
       const answer = await answerWith(serving, opened.request, opened.asker, isCaller)
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })

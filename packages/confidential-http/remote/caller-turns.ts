@@ -1,0 +1,161 @@
+import { onAbort } from 'sluice/core'
+import { EnclaveError } from 'sluice/plugins/confidential-http'
+
+/** How many requests of all callers run at once, beyond the places that each caller has. */
+const SHARED_PLACES = 256
+/** How many requests of a caller always have a place. */
+const OWN_PLACES = 8
+/**
+ * How many milliseconds of processor time a second the callers get together that use most, while
+ * others use the enclave, too. The rest is free for the others, so that they need not wait.
+ */
+const PER_SECOND = 500
+/** How many milliseconds of processor time such a caller may use at once after a quiet time. */
+const BURST = 50
+/** How many of such a caller's requests may wait for their turn. */
+const MAX_WAITING = 16
+/** Milliseconds between two requests that had to wait. */
+const STEP = 5
+/** Milliseconds after which what a caller has used counts half. */
+const HALF_LIFE = 1000
+/** For how many milliseconds after its last request a caller counts as one of the others. */
+const PRESENT = 60_000
+
+interface Account {
+  running: number
+  /** Milliseconds of processor time that the caller has used lately. */
+  used: number
+  /** Milliseconds of processor time that the caller may use now. Below zero if it used too much. */
+  left: number
+  /** When the last request came, in milliseconds of `performance.now`. */
+  seenAt: number
+  readonly waiting: Set<() => void>
+}
+
+/**
+ * The turns of callers who don't trust each other. A caller that is alone may use the whole
+ * enclave. Once there are others, the callers that use most of the processor share a part of it,
+ * and their requests wait for their turn. A request of another caller starts at once.
+ */
+export class CallerTurns {
+  readonly #load: () => number
+  readonly #now: () => number
+  readonly #accounts = new Map<string, Account>()
+  #running = 0
+  #loadBefore: number
+  #settledAt: number
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** `load` returns how many milliseconds the enclave's event loops have worked so far. */
+  constructor(load: () => number, now: () => number = () => performance.now()) {
+    this.#load = load
+    this.#now = now
+    this.#loadBefore = load()
+    this.#settledAt = now()
+  }
+
+  /**
+   * Resolves when a request of a caller may start. The result is a function to call when it has
+   * ended. Rejects with EnclaveError (`RATE_LIMIT`) if too many wait.
+   */
+  enter(caller: string, signal: AbortSignal): Promise<() => void> {
+    this.#settle()
+    const account = this.#accountOf(caller)
+    account.seenAt = this.#settledAt
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const start = (): void => {
+        forget()
+        account.running++
+        this.#running++
+        resolve(() => this.#leave(account))
+      }
+      const forget = onAbort(signal, () => {
+        account.waiting.delete(start)
+        reject(signal.reason)
+      })
+      if (account.waiting.size === 0 && this.#mayStart(account)) start()
+      else if (account.waiting.size < MAX_WAITING) {
+        account.waiting.add(start)
+        this.#timer ??= setTimeout(() => this.#serve(), STEP)
+      } else {
+        forget()
+        reject(tooMuch(Math.max(1000, Math.ceil((-account.left * 1000) / PER_SECOND))))
+      }
+    })
+  }
+
+  #leave(account: Account): void {
+    this.#settle()
+    account.running--
+    this.#running--
+  }
+
+  /** Starts a request that waits, of the caller that has used least. */
+  #serve(): void {
+    this.#settle()
+    const waiting = [...this.#accounts.values()].filter(account => account.waiting.size > 0)
+    waiting.sort((one, other) => one.used - other.used)
+    const next = waiting.find(account => this.#mayStart(account))
+    const [start] = next?.waiting ?? []
+    if (start !== undefined) {
+      next?.waiting.delete(start)
+      start()
+    }
+    const isDone = waiting.every(account => account.waiting.size === 0)
+    this.#timer = isDone ? undefined : setTimeout(() => this.#serve(), STEP)
+  }
+
+  #mayStart(account: Account): boolean {
+    const hasPlace = account.running < OWN_PLACES || this.#running < SHARED_PLACES
+    return hasPlace && (account.left > 0 || !this.#isHeavy(account))
+  }
+
+  /** True if others are there, and none of them uses much more than this caller. */
+  #isHeavy(account: Account): boolean {
+    let most = 0
+    let isAlone = true
+    for (const other of this.#accounts.values()) {
+      most = Math.max(most, other.used)
+      if (other !== account && this.#settledAt - other.seenAt < PRESENT) isAlone = false
+    }
+    return !isAlone && account.used >= most / 2
+  }
+
+  /** Charges the callers for the time since the last call, by how many requests each runs. */
+  #settle(): void {
+    const now = this.#now()
+    const passed = now - this.#settledAt
+    if (passed < 1) return
+    const load = this.#load()
+    const worked = Math.max(0, load - this.#loadBefore)
+    this.#loadBefore = load
+    this.#settledAt = now
+    const accounts = [...this.#accounts.values()]
+    const sharing = accounts.filter(account => this.#isHeavy(account)).length
+    for (const [caller, account] of this.#accounts) {
+      const cost = this.#running === 0 ? 0 : (worked * account.running) / this.#running
+      account.used = account.used * 2 ** (-passed / HALF_LIFE) + cost
+      const paid = (passed / 1000) * (PER_SECOND / Math.max(1, sharing))
+      account.left = Math.min(BURST, account.left + paid - cost)
+      const isQuiet = account.running + account.waiting.size === 0
+      if (isQuiet && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
+    }
+  }
+
+  #accountOf(caller: string): Account {
+    const account = this.#accounts.get(caller) ?? {
+      ...{ running: 0, used: 0, left: BURST, seenAt: this.#settledAt },
+      waiting: new Set(),
+    }
+    this.#accounts.set(caller, account)
+    return account
+  }
+}
+
+function tooMuch(retryAfter: number): EnclaveError {
+  return new EnclaveError(
+    `this caller uses more than its part of the enclave: ask again in ${retryAfter} ms`,
+    { code: 'RATE_LIMIT', mayHaveBeenSent: false, isRetryable: true, retryAfter },
+  )
+}
