@@ -40,6 +40,7 @@ export {
 export { Health, type Measure, type Severity } from './health/health.js'
 export { type StreamCause, streamCauses, watchStream } from './health/stream-health.js'
 export { setImmediate, TextDecoder, TextEncoder } from './platform/globals.js'
+export { Admission, type Asker, networkOf, TokenBucket } from './platform/node/admission.js'
 export {
   type HTTPAnswer,
   HTTPError,

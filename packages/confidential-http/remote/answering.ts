@@ -1,16 +1,22 @@
 import type { Log } from 'sluice/core'
-import { formatKey, isPublicKey } from 'sluice/internal'
+import { Admission, type Asker, formatKey, isPublicKey } from 'sluice/internal'
 import { type Attestor, type Evidence, presentEvidence } from '../attestation/evidence.js'
 import type { Enclave } from '../enclave/enclave.js'
 import { describeSent, type Failure, toFailure } from '../outcome.js'
 import { toJSON } from '../sealed-message.js'
 import type { HTTPResponse } from '../types.js'
-import { Admission, type Asker } from './admission.js'
 import { CallerTurns } from './caller-turns.js'
 import { type CallerGuard, type Callers, type Refusals, ReplayGuard } from './callers.js'
 import { type CurveKeys, CurveThreads } from './curve-threads.js'
 import type { EnclaveHealth } from './enclave-health.js'
-import { isFor, MIN_SEALED_BYTES, Rejection, readEnvelope, VERSION } from './protocol.js'
+import {
+  isFor,
+  MIN_SEALED_BYTES,
+  overloaded,
+  Rejection,
+  readEnvelope,
+  VERSION,
+} from './protocol.js'
 
 /** The connection that a message arrived on. */
 export interface Sender extends Asker {
@@ -54,7 +60,7 @@ export class Answering {
   readonly #threads: CurveThreads
   readonly #replays = new ReplayGuard()
   readonly #turns: CallerTurns
-  readonly #attesting = new Admission(MAX_ATTESTING)
+  readonly #attesting = new Admission(MAX_ATTESTING, overloaded)
   readonly #running = new Set<Promise<unknown>>()
 
   constructor(options: AnsweringOptions) {

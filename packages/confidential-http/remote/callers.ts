@@ -16,10 +16,10 @@ import {
   parseBoxPublicKey,
   parseJSON,
   shownKey,
+  TokenBucket,
 } from 'sluice/internal'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
 import type { OpenAuditLog } from '../audit/audit-log.js'
-import { TokenBucket } from './admission.js'
 import { Rejection } from './protocol.js'
 
 /** The callers of an enclave: for each public key, the owner whose secrets the caller uses. */

@@ -1,9 +1,8 @@
 import { availableParallelism } from 'node:os'
 import type { Worker } from 'node:worker_threads'
-import type { BoxKeys } from 'sluice/internal'
+import { Admission, type Asker, type BoxKeys } from 'sluice/internal'
 import { startWorker, terminateWorker } from '../thread/worker.js'
-import { Admission, type Asker } from './admission.js'
-import { openRequest, sealAnswer, sealBootKey } from './protocol.js'
+import { openRequest, overloaded, sealAnswer, sealBootKey } from './protocol.js'
 
 /** A task that takes milliseconds of arithmetic on the curve. */
 export type CurveTask =
@@ -53,7 +52,7 @@ export class CurveThreads {
 
   constructor(keys: CurveKeys) {
     const width = Math.min(MAX_THREADS, Math.max(1, availableParallelism() - 1))
-    this.#admission = new Admission(width)
+    this.#admission = new Admission(width, overloaded)
     this.#threads = Array.from({ length: width }, () => new CurveThread(keys))
   }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, isIPv6, type Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
-import { TokenBucket } from './admission.js'
+import { networkOf, TokenBucket } from 'sluice/internal'
 import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
@@ -251,19 +251,4 @@ export class Connections {
   #addressOf(socket: Socket): string {
     return this.#addresses.get(socket) ?? ''
   }
-}
-
-/**
- * The network of an address. For IPv4, also embedded in IPv6: the IPv4 address. For any other IPv6
- * address: its first 64 bits.
- */
-export function networkOf(address = ''): string {
-  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
-  if (mapped !== undefined) return mapped
-  if (!isIPv6(address)) return address
-  const [head = '', tail] = (address.split('%')[0] as string).split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length
-  return [...groups, ...Array<string>(zeros).fill('0'), ...after].slice(0, 4).join(':')
 }

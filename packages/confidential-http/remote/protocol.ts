@@ -190,6 +190,11 @@ export class Rejection extends Error {
   }
 }
 
+/** Makes the rejection for a stranger while too many others wait. */
+export function overloaded(): Rejection {
+  return new Rejection(503, 'the enclave is overloaded', false)
+}
+
 /** Answers with an unsealed rejection and closes the connection. */
 export function sendRejection(response: ServerResponse, { status, message }: Rejection): void {
   if (response.headersSent || response.destroyed) return

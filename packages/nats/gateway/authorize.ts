@@ -1,5 +1,5 @@
-import { asError, isStreamsError, readOptions } from 'sluice/core'
-import { checkObject, HTTPError } from 'sluice/internal'
+import { asError, createLifetime, isStreamsError, readOptions } from 'sluice/core'
+import { Admission, type Asker, checkObject, HTTPError } from 'sluice/internal'
 import { createErrorLimit } from '../errors.js'
 import {
   type CheckedEntry,
@@ -34,7 +34,7 @@ export interface HolderSource {
   readonly option: 'authorize' | 'jwt'
   /** For how many tokens its answer is remembered. */
   readonly maxHolders: number
-  /** How many lookups may run at once. */
+  /** How many lookups run at once. */
   readonly lookupsAtOnce: number
   /** Finds the holder of a token; undefined if it is not valid. Throws if it can't say that now. */
   find(token: string): Promise<NamedEntry | undefined>
@@ -46,7 +46,7 @@ const MAX_HOLDERS = 100_000
 const MAX_UNKNOWN = 10_000
 /** Milliseconds for which it is remembered that a token is not valid. */
 const UNKNOWN_LIFETIME = 5000
-/** How many calls of `authorize` may run at once. */
+/** How many calls of `authorize` run at once. */
 const CALLS_AT_ONCE = 64
 /** Milliseconds that a lookup may take. */
 const TIMEOUT = 5000
@@ -92,20 +92,25 @@ export class FoundHolders {
   readonly #holders = new Map<string, Answer>()
   readonly #unknown = new Map<string, Answer>()
   readonly #lookups = new Map<string, Promise<Holder | undefined>>()
+  /** Has those wait who bring tokens that nobody knows yet: one address after the other. */
+  readonly #admission: Admission
 
   /** `lifetime` is in milliseconds. */
   constructor(source: HolderSource, lifetime: number, error: (message: string) => void) {
     this.#source = source
     this.#lifetime = lifetime
     this.#error = error
+    this.#admission = new Admission(source.lookupsAtOnce, () =>
+      unavailable('too many tokens are to be looked up'),
+    )
   }
 
-  /** Finds the holder of a token. Throws HTTPError if the source fails. */
-  async find(digest: string, token: string): Promise<Holder | undefined> {
+  /** Finds the holder of a token. Throws HTTPError if the source fails, or too many ask. */
+  async find(digest: string, token: string, asker: Asker): Promise<Holder | undefined> {
     const known = this.#known(digest)
     if (known !== undefined && known.until > performance.now()) return known.holder
     // Concurrent requests of one token share one lookup.
-    return this.#lookups.get(digest) ?? this.#lookUp(digest, token)
+    return this.#lookups.get(digest) ?? this.#lookUp(digest, token, asker)
   }
 
   /**
@@ -118,7 +123,8 @@ export class FoundHolders {
     const now = performance.now()
     if (known !== undefined && known.until > now) return known.holder
     // A failure was logged. The stream goes on meanwhile.
-    if (!this.#lookups.has(digest)) this.#lookUp(digest, token).catch(() => undefined)
+    if (!this.#lookups.has(digest))
+      this.#lookUp(digest, token, askerOf(holder.name)).catch(() => undefined)
     return known !== undefined && known.until + STREAM_PATIENCE < now ? undefined : holder
   }
 
@@ -126,12 +132,25 @@ export class FoundHolders {
     return this.#holders.get(digest) ?? this.#unknown.get(digest)
   }
 
-  #lookUp(digest: string, token: string): Promise<Holder | undefined> {
-    if (this.#lookups.size >= this.#source.lookupsAtOnce)
-      return Promise.reject(unavailable('too many tokens are looked up at once'))
-    const lookup = this.#ask(digest, token).finally(() => this.#lookups.delete(digest))
+  #lookUp(digest: string, token: string, asker: Asker): Promise<Holder | undefined> {
+    const lookup = this.#askInTurn(digest, token, asker).finally(() => this.#lookups.delete(digest))
     this.#lookups.set(digest, lookup)
     return lookup
+  }
+
+  async #askInTurn(digest: string, token: string, asker: Asker): Promise<Holder | undefined> {
+    const life = createLifetime(asker.signal)
+    const late = unavailable('too many tokens are looked up before this one')
+    const timer = setTimeout(() => life.end(late), TIMEOUT)
+    let leave: (() => void) | undefined
+    try {
+      leave = await this.#admission.enter({ ...asker, signal: life.signal })
+      return await this.#ask(digest, token)
+    } finally {
+      clearTimeout(timer)
+      life.end()
+      leave?.()
+    }
   }
 
   async #ask(digest: string, token: string): Promise<Holder | undefined> {
@@ -169,6 +188,12 @@ export class FoundHolders {
     if (answers.size >= max && oldest !== undefined) answers.delete(oldest)
     answers.set(digest, { holder, until: performance.now() + lifetime })
   }
+}
+
+/** Those who ask for the holder of an open stream. */
+function askerOf(name: string): Asker {
+  const { signal } = new AbortController()
+  return { caller: () => name, address: '', isKnown: () => true, signal }
 }
 
 function unavailable(message: string): HTTPError {

@@ -6,6 +6,7 @@ import {
   type ChangingFile,
   checkObject,
   HTTPError,
+  networkOf,
   openChangingFile,
   parseJSON,
 } from 'sluice/internal'
@@ -47,6 +48,9 @@ export interface TokenSources {
  */
 const MAX_FILE = 16_777_216
 
+/** How many addresses that have brought a valid token are remembered. */
+const MAX_ADDRESSES = 1024
+
 /** Holders by the SHA-256 of their tokens, in hexadecimal digits. */
 type HoldersByDigest = ReadonlyMap<string, Holder>
 
@@ -62,6 +66,8 @@ export class Tokens {
   readonly #jwts: FoundHolders | undefined
   readonly #authorized: FoundHolders | undefined
   #known: HoldersByDigest
+  /** The addresses that have brought a valid token, the latest last. */
+  readonly #addresses = new Set<string>()
 
   constructor({ tokens = {}, jwt, authorize, authorizedFor }: TokenSources, log: Log) {
     // Someone must learn that the file was refused, because removed tokens stay valid then.
@@ -107,7 +113,7 @@ export class Tokens {
     if (token === undefined)
       throw new HTTPError(401, 'a token is needed', undefined, { 'www-authenticate': 'Bearer' })
     const digest = createHash('sha256').update(token).digest('hex')
-    const holder = this.#known.get(digest) ?? (await this.#sourceOf(token)?.find(digest, token))
+    const holder = this.#known.get(digest) ?? (await this.#lookUp(request, digest, token))
     if (holder === undefined || holder.expires <= Date.now())
       throw new HTTPError(401, 'the token is unknown, or has expired', undefined, {
         'www-authenticate': 'Bearer error="invalid_token"',
@@ -123,6 +129,36 @@ export class Tokens {
     const known = this.#known.get(holder.digest)
     const now = known ?? holder.current?.()
     return now !== undefined && now.expires > Date.now() ? now : undefined
+  }
+
+  /** Asks a source. The addresses of strangers take turns, so none can take all lookups. */
+  async #lookUp(
+    { socket }: IncomingMessage,
+    digest: string,
+    token: string,
+  ): Promise<Holder | undefined> {
+    const source = this.#sourceOf(token)
+    if (source === undefined) return undefined
+    const address = networkOf(socket.remoteAddress)
+    const gone = new AbortController()
+    const abort = (): void => gone.abort(new HTTPError(503, 'the client has hung up'))
+    socket.once('close', abort)
+    try {
+      const isKnown = (): boolean => this.#addresses.has(address)
+      const asker = { caller: () => undefined, address, isKnown, signal: gone.signal }
+      const holder = await source.find(digest, token, asker)
+      if (holder !== undefined) this.#remember(address)
+      return holder
+    } finally {
+      socket.off('close', abort)
+    }
+  }
+
+  #remember(address: string): void {
+    this.#addresses.delete(address)
+    this.#addresses.add(address)
+    const [oldest] = this.#addresses
+    if (this.#addresses.size > MAX_ADDRESSES) this.#addresses.delete(oldest as string)
   }
 
   /** Without `jwt`, `authorize` gets JWTs too. */

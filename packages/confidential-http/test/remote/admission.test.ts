@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { Admission } from '../../remote/admission.js'
-import { Rejection } from '../../remote/protocol.js'
+import { Admission } from 'sluice/internal'
+import { overloaded, Rejection } from '../../remote/protocol.js'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
@@ -39,7 +39,7 @@ function createAsking(admission: Admission) {
   return { ask, begun, leaves, work }
 }
 
-const admissionOf = (width: number): Admission => new Admission(width, () => Date.now())
+const admissionOf = (width: number): Admission => new Admission(width, overloaded, () => Date.now())
 
 describe('admission to curve work', () => {
   test('admits as much at once as it is wide', async () => {

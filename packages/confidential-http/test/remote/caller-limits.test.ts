@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { TokenBucket } from '../../remote/admission.js'
+import { TokenBucket } from 'sluice/internal'
 import { CallerGuard, type CallerLimits } from '../../remote/callers.js'
 
 function thrownBy(run: () => unknown): unknown {

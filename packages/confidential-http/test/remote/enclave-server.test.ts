@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
-import { boxKeys, parseKey } from 'sluice/internal'
+import { boxKeys, networkOf, parseKey } from 'sluice/internal'
 import {
   ConfidentialHTTPClient,
   createKeys,
@@ -9,7 +9,6 @@ import {
   type Runtime,
   startEnclaveServer,
 } from '../../index.js'
-import { networkOf } from '../../remote/http-server.js'
 import { sealRequest } from '../../remote/protocol.js'
 import { toJSON } from '../../sealed-message.js'
 import { fetchBootKey, open, type Posted, postTo, seal } from '../support/raw-caller.js'

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { authorizeSource } from '../../gateway/authorize.js'
 import { checkAge, checkFeedsOf, type Holder, holderOf, Rates } from '../../gateway/holders.js'
 import { type GatewayTokens, type TokenSources, Tokens } from '../../gateway/tokens.js'
 
@@ -70,5 +72,62 @@ describe('tokens', () => {
     )
     expect(find({ desk: { sha256: hashOf('secret') } }).current(holder)).toMatchObject(holder)
     expect(find({ desk: { sha256: hashOf('new secret') } }).current(holder)).toBeUndefined()
+  })
+})
+
+describe('tokens that nobody knows', () => {
+  const connection = (address: string): EventEmitter =>
+    Object.assign(new EventEmitter(), { remoteAddress: address }).setMaxListeners(0)
+  const bring = (tokens: Tokens, token: string, socket: EventEmitter): Promise<Holder> =>
+    tokens.find({ headers: { authorization: `Bearer ${token}` }, socket } as never)
+
+  /** Tokens whose lookup takes a while; those that begin with `good` are valid. */
+  function open() {
+    let running = 0
+    let most = 0
+    const authorize = authorizeSource(async token => {
+      most = Math.max(most, ++running)
+      await new Promise(resolve => setTimeout(resolve, 20))
+      running--
+      return token.startsWith('good') ? { name: token } : undefined
+    })
+    const tokens = new Tokens({ authorize, authorizedFor: 60 }, {})
+    return { tokens, most: () => most }
+  }
+
+  test.each([
+    ['another address', '10.0.0.2'],
+    ['the same address, where others were valid before', '10.0.0.1'],
+  ])('don’t keep those out who come from %s', async (_where, address) => {
+    const { tokens, most } = open()
+    await bring(tokens, 'good-first', connection(address))
+    let isOver = false
+    const strangers = Array.from({ length: 150 }, async (_, index) => {
+      const socket = connection('10.0.0.1')
+      for (let count = 0; !isOver; count++)
+        await bring(tokens, `bad-${index}-${count}`, socket).catch(() => undefined)
+    })
+    const found = []
+    for (let count = 0; count < 10; count++)
+      found.push((await bring(tokens, `good-${count}`, connection(address))).name)
+    isOver = true
+    await Promise.all(strangers)
+    expect(found).toHaveLength(10)
+    expect(most()).toBeLessThanOrEqual(64)
+  })
+
+  test('are refused with 503 where too many wait, and forgotten when their client hangs up', async () => {
+    const { tokens } = open()
+    const socket = connection('10.0.0.3')
+    const asked = Array.from({ length: 400 }, (_, index) => bring(tokens, `bad-${index}`, socket))
+    const outcomes = Promise.allSettled(asked)
+    await new Promise(resolve => setTimeout(resolve, 50))
+    socket.emit('close')
+    const statuses = (await outcomes).map(
+      each => ((each as PromiseRejectedResult).reason as { status: number }).status,
+    )
+    expect(new Set(statuses)).toEqual(new Set([401, 503]))
+    expect(socket.listenerCount('close')).toBe(0)
+    expect((await bring(tokens, 'good', connection('10.0.0.4'))).name).toBe('good')
   })
 })

@@ -1,5 +1,5 @@
-import { onAbort } from 'sluice/core'
-import { Rejection } from './protocol.js'
+import { isIPv6 } from 'node:net'
+import { onAbort } from '../../core/async.js'
 
 /**
  * A budget that refills at a steady rate. It may be overspent: then it takes longer to become
@@ -44,7 +44,7 @@ export class TokenBucket {
   }
 }
 
-/** The connection that asks for curve work. */
+/** The connection that asks for work. */
 export interface Asker {
   /**
    * The caller whose authentic request the connection has brought last. Undefined for the
@@ -91,6 +91,7 @@ interface Line {
  * rejected at once, because a client that is answered at once asks again at once.
  */
 export class Admission {
+  readonly #overload: () => Error
   readonly #now: (() => number) | undefined
   /** The tasks that wait, by caller. The caller that was served last is at the end. */
   readonly #callers = new Map<string, Set<Begin>>()
@@ -100,14 +101,16 @@ export class Admission {
   #strangers = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(width: number, now?: () => number) {
+  /** `width` is how many tasks run at once, and `overload` the error if too many wait. */
+  constructor(width: number, overload: () => Error, now?: () => number) {
     this.#free = width
+    this.#overload = overload
     this.#now = now
   }
 
   /**
    * Resolves when work may begin. The result is a function to call when the work has ended. Rejects
-   * with Rejection if too many strangers wait.
+   * if too many strangers wait.
    */
   enter({ caller, isKnown, address, signal }: Asker): Promise<() => void> {
     return new Promise((resolve, reject) => {
@@ -116,7 +119,7 @@ export class Admission {
       const isStranger = name === undefined
       const queue = isStranger ? this.#lineOf(address, isKnown()).waiting : this.#queueOf(name)
       if (isStranger && (this.#strangers >= MAX_WAITING || queue.size >= MAX_PER_ADDRESS))
-        return reject(new Rejection(503, 'the enclave is overloaded', false))
+        return reject(this.#overload())
       const begin = (): void => {
         forget()
         resolve(() => {
@@ -195,4 +198,19 @@ export class Admission {
       this.#timer = setTimeout(() => this.#serve(), soonest).unref()
     return undefined
   }
+}
+
+/**
+ * The network of an address. For IPv4, also embedded in IPv6: the IPv4 address. For any other IPv6
+ * address: its first 64 bits.
+ */
+export function networkOf(address = ''): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return mapped
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = (address.split('%')[0] as string).split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length
+  return [...groups, ...Array<string>(zeros).fill('0'), ...after].slice(0, 4).join(':')
 }
