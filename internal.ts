@@ -9,6 +9,7 @@ export { type FindProxy, type ProxyServer, type Target, targetOf } from './clien
 export { createTransport } from './client/egress/transport.js'
 export { networkReason } from './client/network-reason.js'
 export { noCursors, readCursors } from './client/stores/read-cursors.js'
+export { BodyReader, PieceCounter } from './client/transport/body-reader.js'
 export { createHttp, type HttpAnswer } from './client/transport/http.js'
 export { connectNode, type NodeClient } from './client/transport/node-url.js'
 export { checkNodeURL, checkURL } from './client/urls.js'

@@ -244,17 +244,17 @@ function readRefusal(
   limits: SocketOptions['refusal'],
 ): Promise<Uint8Array> {
   return new Promise(resolve => {
-    const chunks: Buffer[] = []
+    // One buffer, because a list of small pieces takes many times the memory of their bytes.
+    const body = Buffer.alloc(limits.bytes)
     let size = 0
     const finish = (): void => {
       clearTimeout(timer)
-      resolve(Buffer.concat(chunks))
+      resolve(body.subarray(0, size))
     }
     const timer = setTimeout(finish, limits.ms)
     response.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > limits.bytes) response.destroy()
-      else chunks.push(chunk)
+      if (size + chunk.length > limits.bytes) response.destroy()
+      else size += chunk.copy(body, size)
     })
     response.on('error', () => undefined)
     response.on('close', finish)

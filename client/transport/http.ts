@@ -4,6 +4,7 @@ import { lazy } from '../../core/lazy.js'
 import { createLifetime } from '../../core/lifetime.js'
 import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../contract/errors.js'
+import { BodyReader } from './body-reader.js'
 
 /** The platform's fetch, or a function with its signature. */
 export type Fetch = typeof fetch
@@ -130,21 +131,19 @@ async function readBody(
   if (response.body === null) return new Uint8Array()
   const reader = response.body.getReader()
   const forget = onAbort(signal, () => void cancel(reader, signal.reason))
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const body = new BodyReader(maxBytes)
   try {
     for (;;) {
       // A head that comes late has a body that nobody waits for.
       if (signal.aborted) throw signal.reason
       const { done, value } = await reader.read()
       if (done) break
-      size += value.byteLength
-      if (size > maxBytes)
-        throw new APIError(`the answer's body is longer than ${maxBytes} bytes`, {
+      const excess = body.add(value)
+      if (excess !== undefined)
+        throw new APIError(`the answer's body ${body.describe(excess)}`, {
           code: 'API_RESPONSE',
           statusCode: response.status,
         })
-      chunks.push(value)
     }
   } catch (thrown) {
     void cancel(reader, thrown)
@@ -154,15 +153,7 @@ async function readBody(
   }
   // A reader that was cancelled says that the body is at its end.
   if (signal.aborted) throw signal.reason
-  const [first] = chunks
-  if (first !== undefined && chunks.length === 1) return first
-  const body = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    body.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return body
+  return body.take()
 }
 
 /**

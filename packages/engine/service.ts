@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import {
+  BodyReader,
   type HTTPAnswer,
   HTTPError,
   jsonAnswer,
@@ -74,15 +75,15 @@ function splitPath(path = ''): { pathname: string; query: URLSearchParams } {
 }
 
 async function readBody(request: IncomingMessage): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const body = new BodyReader(maxBodyBytes)
   for await (const chunk of request as AsyncIterable<Uint8Array>) {
-    size += chunk.length
-    if (size > maxBodyBytes)
-      throw new HTTPError(413, 'the body is too large', undefined, { connection: 'close' })
-    chunks.push(chunk)
+    const excess = body.add(chunk)
+    if (excess !== undefined)
+      throw new HTTPError(413, `the body ${body.describe(excess)}`, undefined, {
+        connection: 'close',
+      })
   }
-  return Buffer.concat(chunks)
+  return body.take()
 }
 
 function checkMethod(request: IncomingMessage, allowed: string): void {

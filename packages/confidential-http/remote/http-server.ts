@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
-import { networkOf, TokenBucket } from 'sluice/internal'
+import { BodyReader, networkOf, TokenBucket } from 'sluice/internal'
 import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
@@ -89,32 +89,29 @@ export async function startServer(
 
 /**
  * Reads the body of a request. Resolves with the body, or with the HTTP status to refuse the
- * request by: 413 if the body is longer than `maxBytes`, 408 if it is not complete in time. It
- * looks at the time itself, because a body may come byte by byte. Of a longer body, up to `maxRead`
- * bytes are read and dropped, so that the sender receives the refusal.
+ * request by: 413 if the body is longer than `maxBytes`, or comes in too many pieces, 408 if it is
+ * not complete in time. It looks at the time itself, because a body may come byte by byte. Of a
+ * longer body, up to `maxRead` bytes are read and dropped, so that the sender receives the refusal.
  */
 export function readRequest(
   request: IncomingMessage,
   maxBytes: number,
   maxRead: number = maxBytes,
-): Promise<Buffer | 408 | 413> {
+): Promise<Uint8Array | 408 | 413> {
   let timer: ReturnType<typeof setTimeout> | undefined
-  return new Promise<Buffer | 408 | 413>((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
+  return new Promise<Uint8Array | 408 | 413>((resolve, reject) => {
+    const body = new BodyReader(maxBytes)
     function stop(status: 408 | 413): void {
-      chunks.length = 0
+      body.wipe()
       request.pause()
       resolve(status)
     }
     timer = setTimeout(() => stop(408), REQUEST_TIMEOUT)
     request.on('data', (chunk: Buffer) => {
-      size += chunk.byteLength
-      if (size <= maxBytes) chunks.push(chunk)
-      else chunks.length = 0
-      if (size > Math.max(maxBytes, maxRead)) stop(413)
+      const excess = body.add(chunk)
+      if (excess === 'pieces' || body.size > Math.max(maxBytes, maxRead)) stop(413)
     })
-    request.on('end', () => resolve(size > maxBytes ? 413 : Buffer.concat(chunks)))
+    request.on('end', () => resolve(body.size > maxBytes ? 413 : body.take()))
     request.on('error', reject)
     request.on('close', () => reject(new Error('the connection was closed')))
   }).finally(() => clearTimeout(timer))

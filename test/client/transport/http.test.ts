@@ -46,6 +46,18 @@ function openBody(cancel: () => unknown = () => undefined): {
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 const late = new Error('too late')
 
+test('a body in too many small pieces is refused, and cancelled', async () => {
+  const { body, send, cancelled } = openBody()
+  const { answered } = ask(() => new Response(body), 1_000_000)
+  for (let piece = 0; piece < 16_385; piece++) send('.')
+  const failure = await failureOf(answered)
+  expect(failure).toMatchObject({
+    code: 'API_RESPONSE',
+    message: expect.stringContaining('comes in more than 16384 small pieces'),
+  })
+  expect(cancelled).toEqual([failure])
+})
+
 describe('the signal ends a request whose fetch lost it', () => {
   test('before the head; a head that comes later has its body cancelled', async () => {
     let answer: (response: Response) => void = () => undefined

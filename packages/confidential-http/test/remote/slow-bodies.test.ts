@@ -99,6 +99,19 @@ test.each(['/v2/boot-key', '/v2/requests'])(
   },
 )
 
+test('an enclave refuses a body in too many small pieces', async () => {
+  const bounds = { ...limits, maxSealedBytes: 1_000_000 }
+  const { url, end } = await listen(place, {} as never, bounds, undefined, {})
+  closing.push(end)
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  closing.push(() => socket.destroy())
+  const head = 'POST /v2/requests HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n'
+  socket.on('error', () => undefined)
+  socket.write(head + '1\r\nx\r\n'.repeat(16_385))
+  const said = await new Promise(resolve => socket.once('data', resolve))
+  expect(String(said)).toMatch(/^HTTP\/1\.1 413 /)
+})
+
 test('a holder refuses a body that does not end in time, and its place is free again', async () => {
   const counts = new HolderCounts()
   const serving = {
