@@ -1,4 +1,4 @@
-import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import {
   type IncomingMessage,
   request as requestHttp,
@@ -13,11 +13,13 @@ import { asError, type ErrorCode, isStreamsError, onAbort } from 'sluice/core'
 import {
   type ConfidentialCall,
   type ConfidentialReply,
-  type ConnectionRules,
   EnclaveError,
   ownBytes,
 } from 'sluice/plugins/confidential-http'
 import { hasHeader, readHeaderLines, writeHeaders } from './header-lines.js'
+import { lookUp } from './resolver.js'
+
+const HOST_FAILURE = 'the external host could not be found or reached'
 
 /** The error for each error code of the platform. The first matching row applies. */
 const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
@@ -33,9 +35,9 @@ const failures: readonly (readonly [RegExp, ErrorCode, string])[] = [
     'the external server closed the connection before its answer was complete',
   ],
   [
-    /^(ENOTFOUND|EAI_\w+|ENODATA|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EHOSTDOWN|ENETDOWN|ETIMEDOUT)$/,
+    /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EHOSTDOWN|ENETDOWN|ETIMEDOUT)$/,
     'UPSTREAM_HOST',
-    'the external host could not be found or reached',
+    HOST_FAILURE,
   ],
   [
     /^(HPE_\w+|Z_\w+)$/,
@@ -159,12 +161,10 @@ async function send(
 }
 
 /** Connects to an address that the rules allow, and verifies the server's certificate. */
-function connect(
-  { url, signal, connection }: ConfidentialCall,
-  memory: Uint8Array[],
-): Promise<Socket> {
+function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> {
+  const { url, signal } = call
   const { protocol, hostname, port } = new URL(url)
-  const { ca, mayConnect = () => true } = connection
+  const { ca, mayConnect = () => true } = call.connection
   const host = hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0 && !mayConnect(host)) throw notAllowed()
   const isTLS = protocol === 'https:'
@@ -182,7 +182,7 @@ function connect(
   const options = {
     host,
     port: Number(port || (isTLS ? 443 : 80)),
-    lookup: lookupAllowed(mayConnect),
+    lookup: lookupAllowed(call, mayConnect),
     noDelay: true,
     // Without this buffer, Node would read into its own memory and free it without wiping it.
     onread: { buffer, callback: receive },
@@ -297,22 +297,28 @@ function contextOf(ca: readonly string[] = PLATFORM_ROOTS): SecureContext {
   return context
 }
 
-/**
- * Makes a lookup function that resolves a host as the platform does, and drops addresses that are
- * not allowed.
- */
-function lookupAllowed(mayConnect: NonNullable<ConnectionRules['mayConnect']>): LookupFunction {
-  return function lookUp(hostname, options, done) {
-    const all: LookupAllOptions = { ...(options as LookupAllOptions), all: true }
-    lookup(hostname, all, (error, found) => {
-      const allowed = error === null ? found.filter(({ address }) => mayConnect(address)) : []
-      const [first] = allowed as [LookupAddress?]
-      if (error !== null) done(error, '')
-      else if (first === undefined) done(notAllowed(), '')
-      else if (options.all) done(null, allowed)
-      else done(null, first.address, first.family)
-    })
+/** Makes a lookup function that drops addresses that are not allowed. */
+function lookupAllowed(
+  { caller, owner, signal }: ConfidentialCall,
+  mayConnect: (address: string) => boolean,
+): LookupFunction {
+  async function find(host: string): Promise<readonly [LookupAddress, ...LookupAddress[]]> {
+    const found = await lookUp({ host, caller: caller ?? owner, signal })
+    const [first, ...others] = found.filter(({ address }) => mayConnect(address))
+    if (first === undefined) throw notAllowed()
+    return [first, ...others]
   }
+  return function lookupHost(host, { all }, done) {
+    find(host).then(
+      found => (all ? done(null, [...found]) : done(null, found[0].address, found[0].family)),
+      thrown => done(isStreamsError(thrown) ? thrown : hostError(thrown), ''),
+    )
+  }
+}
+
+function hostError(thrown: unknown): EnclaveError {
+  const [code = 'unknown reason'] = codesOf(thrown)
+  return new EnclaveError(`${HOST_FAILURE} (${code})`, { code: 'UPSTREAM_HOST' })
 }
 
 async function readBody(
