@@ -7,9 +7,12 @@ import {
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect as connectTCP, isIP, type LookupFunction, type Socket } from 'node:net'
+import { finished } from 'node:stream'
 import { connect as connectTLS, createSecureContext, type SecureContext } from 'node:tls'
-import { createGunzip } from 'node:zlib'
+import { promisify } from 'node:util'
+import { constants, gunzip } from 'node:zlib'
 import { asError, type ErrorCode, isStreamsError, onAbort } from 'sluice/core'
+import { BodyReader, PieceCounter } from 'sluice/internal'
 import {
   type ConfidentialCall,
   type ConfidentialReply,
@@ -81,6 +84,13 @@ function codesOf(thrown: unknown): readonly string[] {
 const MAX_RESPONSE_BYTES = 1_024_000
 const MAX_HEADER_BYTES = 65_536
 const MAX_HEADER_LINES = 2000
+/** The most informational answers, which precede an answer. */
+const MAX_ANNOUNCEMENTS = 100
+/**
+ * How many bytes an answer may have besides its body: headers, trailers, and what frames and
+ * compresses the body.
+ */
+const MAX_EXTRA_BYTES = 262_144
 /** The size in bytes of the buffer that each connection is read into. */
 const READ_BYTES = 65_536
 
@@ -110,14 +120,17 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
     const multiHeaders = readHeaderLines(answer.rawHeaders)
     // These headers describe the compressed body, so the answer must not keep them.
     if (isGzip) for (const name of ['Content-Encoding', 'Content-Length']) multiHeaders.delete(name)
-    const maxBytes = call.connection.maxResponseBytes ?? MAX_RESPONSE_BYTES
-    const body = await readBody(answer, isGzip, maxBytes)
+    const body = await readBody(answer, isGzip, maxBodyBytes(call), memory)
     return { status: answer.statusCode as number, multiHeaders, body }
   } catch (thrown) {
     throw call.signal.aborted ? call.signal.reason : toUpstreamError(thrown)
   } finally {
     for (const bytes of memory) bytes.fill(0)
   }
+}
+
+function maxBodyBytes({ connection }: ConfidentialCall): number {
+  return connection.maxResponseBytes ?? MAX_RESPONSE_BYTES
 }
 
 function wrongHead({
@@ -170,12 +183,18 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
   const isTLS = protocol === 'https:'
   const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
   memory.push(buffer)
+  const reads = new PieceCounter()
+  const maxBytes = maxBodyBytes(call) + MAX_EXTRA_BYTES
   function receive(size: number): boolean {
-    const bytes = Buffer.allocUnsafeSlow(size)
-    buffer.copy(bytes, 0, 0, size)
-    memory.push(bytes)
-    // The HTTP parser listens to this event.
-    socket.emit('data', bytes)
+    const excess = reads.add(size)
+    if (excess !== undefined || reads.size > maxBytes) {
+      const what = excess === undefined ? `more than ${maxBytes} bytes` : 'too many small pieces'
+      socket.destroy(new EnclaveError(`the external server sent ${what}`, { code: 'LIMIT' }))
+      return false
+    }
+    // The HTTP parser listens to this event. It copies what it keeps, so the next read may
+    // overwrite the buffer.
+    socket.emit('data', buffer.subarray(0, size))
     return true
   }
   let socket: Socket
@@ -254,10 +273,14 @@ function exchange(
       createConnection: () => socket,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
-    // `maxHeaderSize` limits the headers. Without this line, Node would silently drop headers
-    // beyond a certain number.
-    request.maxHeadersCount = 0
+    // Node silently drops headers beyond this number. `wrongHead` sees that there were more.
+    request.maxHeadersCount = MAX_HEADER_LINES + 1
     request.on('error', reject)
+    let announcements = 0
+    request.on('information', () => {
+      if (++announcements === MAX_ANNOUNCEMENTS + 1)
+        request.destroy(upstreamAnswerError('the external server announced its answer too often'))
+    })
     request.on('response', answer => {
       // Only the request reports why the body was cut off, so its error is passed to the answer.
       request.on('error', error => answer.destroy(error))
@@ -321,46 +344,46 @@ function hostError(thrown: unknown): EnclaveError {
   return new EnclaveError(`${HOST_FAILURE} (${code})`, { code: 'UPSTREAM_HOST' })
 }
 
+/** Reads the body of an answer. A compressed body is decompressed once it is complete. */
 async function readBody(
   answer: IncomingMessage,
   isGzip: boolean,
   maxBytes: number,
+  memory: Uint8Array[],
 ): Promise<Uint8Array> {
-  const gunzip = isGzip ? createGunzip() : undefined
-  let isEmpty = gunzip !== undefined
-  if (gunzip !== undefined) {
-    answer.on('error', error => gunzip.destroy(error))
-    answer.once('data', () => {
-      isEmpty = false
-    })
-    answer.pipe(gunzip)
-  }
-  const chunks: Buffer[] = []
-  let size = 0
+  const body = await collect(answer, new BodyReader(maxBytes + (isGzip ? MAX_EXTRA_BYTES : 0)))
+  if (!isGzip || body.byteLength === 0) return body
+  memory.push(body)
+  // One chunk has room for the whole result, so there is one chunk to wipe.
+  const room = Math.max(maxBytes + 1, constants.Z_MIN_CHUNK)
   try {
-    for await (const chunk of (gunzip ?? answer) as AsyncIterable<Buffer>) {
-      size += chunk.byteLength
-      if (size > maxBytes) {
-        throw new EnclaveError(`the answer's body is longer than ${maxBytes} bytes`, {
-          code: 'LIMIT',
-        })
-      }
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    // A compressed body that is empty may have no bytes at all, which gunzip rejects.
-    if (!isEmpty || !answer.complete) throw error
-  } finally {
+    const plain = await promisify(gunzip)(body, { chunkSize: room, maxOutputLength: room })
+    memory.push(plain)
+    if (plain.byteLength <= maxBytes) return new Uint8Array(plain)
+  } catch (thrown) {
+    if (!codesOf(thrown).includes('ERR_BUFFER_TOO_LARGE')) throw thrown
+  }
+  throw new EnclaveError(`the answer's body is longer than ${maxBytes} bytes`, { code: 'LIMIT' })
+}
+
+/** Reads all bytes of an answer. */
+function collect(answer: IncomingMessage, body: BodyReader): Promise<Uint8Array> {
+  return new Promise<Uint8Array>((resolve, reject) => {
+    let excess: ReturnType<BodyReader['add']>
+    answer.on('data', (chunk: Buffer) => {
+      // After a refusal, the parser goes on with the bytes that it has.
+      const isRefused = excess !== undefined
+      excess = body.add(chunk)
+      chunk.fill(0)
+      if (excess === undefined || isRefused) return
+      reject(new EnclaveError(`the answer's body ${body.describe(excess)}`, { code: 'LIMIT' }))
+    })
+    // The answer may have failed already.
+    finished(answer, error => (error ? reject(error) : resolve(body.take())))
+  }).finally(() => {
+    body.wipe()
     answer.destroy()
-    gunzip?.destroy()
-  }
-  const body = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    body.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return body
+  })
 }
 
 function notAllowed(): EnclaveError {

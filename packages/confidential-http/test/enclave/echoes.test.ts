@@ -244,19 +244,12 @@ describe('an answer that is none is the fault of the external server', () => {
     },
   )
 
-  test('where announcements come without end, in time', async () => {
-    const { response } = await ask(
-      function flood(socket) {
-        const timer = setInterval(
-          () => socket.write('HTTP/1.1 103 x\r\nx: y\r\n\r\n'.repeat(99)),
-          5,
-        )
-        socket.on('close', () => clearInterval(timer))
-      },
-      { timeout: '500ms' } as never,
-      [],
-    )
-    expect(response.statusCode).toBe(504)
+  test('where announcements come without end', async () => {
+    const flood = ask(socket => socket.write('HTTP/1.1 103 x\r\nx: y\r\n\r\n'.repeat(101)))
+    expect(await failureOf(flood)).toMatchObject({
+      code: 'UPSTREAM_ANSWER',
+      message: expect.stringContaining('announced its answer too often'),
+    })
   })
 
   test('and as many headers as the enclave takes are read by the client', () => {
