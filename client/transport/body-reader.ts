@@ -50,7 +50,7 @@ export class BodyReader {
     return this.#counter.size
   }
 
-  /** Adds a copy of a piece. If the body is not acceptable, wipes it, and returns what it exceeds. */
+  /** Adds a copy of a piece. Of a body that is not acceptable, wipes all, and says why. */
   add(piece: Uint8Array): Excess | undefined {
     const at = this.size
     const hasRoom = at + piece.byteLength <= this.#maxBytes
