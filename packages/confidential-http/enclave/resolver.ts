@@ -209,22 +209,33 @@ function withoutDot(name: string): string {
 const readSearch = readChanging('/etc/resolv.conf', parseSearch)
 const readHosts = readChanging(HOSTS_FILE, parseHosts)
 
-/** Reads a file of the platform, and reads it again when it has changed. */
+/**
+ * Reads a file of the platform, and reads it again when it has changed. A file that can't be read
+ * is empty.
+ */
 export function readChanging<Value>(file: string, parse: (text: string) => Value): () => Value {
   let stamp: string | undefined
   let value: Value
   return function read() {
-    const stats = statSync(file, { throwIfNoEntry: false, bigint: true })
-    const now = stats?.isFile()
-      ? `${stats.ino} ${stats.ctimeNs} ${stats.mtimeNs} ${stats.size}`
-      : ''
+    const now = stampOf(file)
     if (now !== stamp) value = parse(now === '' ? '' : readStart(file))
     stamp = now
     return value
   }
 }
 
-/** Reads the whole lines at the start of a file. A file that can't be read is empty. */
+/** Identifies a file and its state. Empty if there is no file, or something else in its place. */
+function stampOf(file: string): string {
+  try {
+    const stats = statSync(file, { bigint: true })
+    const { ino, ctimeNs, mtimeNs, size } = stats
+    return stats.isFile() ? `${ino} ${ctimeNs} ${mtimeNs} ${size}` : ''
+  } catch {
+    return ''
+  }
+}
+
+/** Reads the whole lines at the start of a file. */
 function readStart(file: string): string {
   const bytes = Buffer.alloc(MAX_FILE_BYTES)
   try {
