@@ -1,11 +1,11 @@
-import type { HolderAddress, KeyChange, Vault } from '@sluice/confidential-http/vault'
+import type { HolderAddress, HolderStatus, KeyChange, Vault } from '@sluice/confidential-http/vault'
 import { ValidationError } from 'sluice/core'
 import { type AddCommand, defineCommand, given } from '../command.js'
 import { type IO, say, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
 
-// The commands that change the vault's key or its shares, and `vault recover`.
+// The commands that change the vault's key, its shares or whom the holders trust; `vault status`.
 
 /** Adds `vault reshare`. */
 export const addReshareCommand: AddCommand = defineCommand({
@@ -70,6 +70,49 @@ export const addRecoverCommand: AddCommand = defineCommand({
     say(io, `The vault is at change ${sequence}`)
   },
 })
+
+/** Adds `vault revoke`. */
+export const addRevokeCommand: AddCommand = defineCommand({
+  name: 'revoke',
+  help: 'have all holders refuse the key of an enclave or of a former holder, for good',
+  arguments: { '<key>': 'the public key' },
+  options: vaultOptions,
+  examples: ['sluice vault revoke 1a2b…'],
+  async run(options, io, { key }) {
+    const { trust, late } = await (await openVaultOf(options)).revoke(key)
+    for (const why of late) warn(io, `not told yet: ${why}`)
+    say(io, `Trust ${trust}: the key is revoked`)
+    if (late.length > 0) io.exitCode = 1
+  },
+})
+
+/** Adds `vault status`. */
+export const addStatusCommand: AddCommand = defineCommand({
+  name: 'status',
+  help: 'show for each holder whether it can release its part, and the number of its trust',
+  options: { ...vaultOptions, json: { help: 'print NDJSON' } },
+  examples: ['sluice vault status'],
+  async run(options, io) {
+    const { trust, revoked, holders } = await (await openVaultOf(options)).status()
+    if (!options.json) say(io, bold(`Trust ${trust}: ${revoked.join(', ') || 'no key'} revoked`))
+    for (const holder of holders)
+      say(io, options.json ? JSON.stringify({ ...holder, vaultTrust: trust }) : statusText(holder))
+    const isWell = ({ problem, compared = 'same' }: HolderStatus): boolean =>
+      problem === undefined && compared === 'same'
+    if (!holders.every(isWell)) io.exitCode = 1
+  },
+})
+
+function statusText({ index, url, trust, compared, problem }: HolderStatus): string {
+  const where = url ?? "in the vault's directory"
+  const number = trust === undefined ? [] : [`trust ${trust}${comparedText(compared)}`]
+  return [`holder ${index}`, where, ...number, problem ?? 'ready'].join('  ')
+}
+
+function comparedText(compared: HolderStatus['compared']): string {
+  if (compared === 'behind') return ", behind: it was sent the vault's"
+  return compared === 'ahead' ? ', of revocations that this vault lacks: revoke again' : ''
+}
 
 function addressOf(text: string): HolderAddress {
   const at = text.lastIndexOf('=')

@@ -6,7 +6,13 @@ import { readStdin } from '../input/files.js'
 import { type IO, say, warn } from '../io.js'
 import { bold } from '../output/colours.js'
 import { addHolderCommand } from './vault-holder.js'
-import { addRecoverCommand, addReshareCommand, addRotateCommand } from './vault-keys.js'
+import {
+  addRecoverCommand,
+  addReshareCommand,
+  addRevokeCommand,
+  addRotateCommand,
+  addStatusCommand,
+} from './vault-keys.js'
 import { keyOption, openVaultOf, vaultOptions } from './vault-options.js'
 
 /**
@@ -196,6 +202,8 @@ export const addVaultCommands: AddCommand = groupCommands(
     addReshareCommand,
     addRotateCommand,
     addRecoverCommand,
+    addRevokeCommand,
+    addStatusCommand,
     addHolderCommand,
   ],
 )

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { ConfidentialHTTPClient, createRemoteRuntime } from '@sluice/confidential-http'
 import { type HTTPSServer, startHTTPSServer } from '@sluice/engine'
 import { type Running, startCommand } from '@sluice/test-support/command.js'
@@ -14,9 +14,15 @@ const home = process.cwd()
 let folder: string
 let api: HTTPSServer
 let received: string[] = []
-beforeAll(async () => {
+beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-vault-holders-'))
   process.chdir(folder)
+})
+afterEach(() => {
+  process.chdir(home)
+  rmSync(folder, { recursive: true, force: true })
+})
+beforeAll(async () => {
   api = await startHTTPSServer({
     handler({ headers }, response) {
       received.push(String(headers.authorization))
@@ -24,11 +30,7 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(async () => {
-  process.chdir(home)
-  await api.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => api.close())
 
 const wordsOf = (line: string): readonly string[] => line.split(' ').slice(1)
 const runLine = (line: string, input = '') => runHere(wordsOf(line), { input })
@@ -38,13 +40,18 @@ async function run(line: string, input = ''): Promise<string> {
   return out
 }
 
-/** The lines of the section of the vault's page, with these words in place of what they leave open. */
-function documented(words: Readonly<Record<string, string>>): readonly string[] {
-  const page = readFileSync(join(__dirname, '../../../docs/guides/vault.md'), 'utf8')
-  const [, section = ''] = page.split('## Holders as processes')
-  const [, block = ''] = /```sh\n([^`]+)```/.exec(section) ?? []
+/** The lines of a section of a page about the vault, with these words in place of what they leave open. */
+function documented(
+  words: Readonly<Record<string, string>>,
+  page = 'guides',
+  title = '## Holders as processes',
+  which = 0,
+): readonly string[] {
+  const text = readFileSync(join(__dirname, '../../../docs', page, 'vault.md'), 'utf8')
+  const [, section = ''] = text.split(`${title}\n`)
+  const [, block = ''] = [...section.matchAll(/```sh\n([^`]+)```/g)][which] ?? []
   const filled = Object.entries(words).reduce(
-    (text, [from, to]) => text.replaceAll(from, to),
+    (filling, [from, to]) => filling.replaceAll(from, to),
     block,
   )
   return filled.split('\n').flatMap(line => {
@@ -101,10 +108,14 @@ interface Asked {
   end(): Promise<void>
 }
 
-async function startEnclave(callerPublicKey: string, options = ''): Promise<Asked> {
+async function startEnclave(
+  callerPublicKey: string,
+  options = '',
+  key = 'enclave.key',
+): Promise<Asked> {
   const enclave = startHere(
     wordsOf(
-      `sluice enclave --key enclave.key --caller ${callerPublicKey} --port 0 --loopback${options}`,
+      `sluice enclave --key ${key} --caller ${callerPublicKey} --port 0 --loopback${options}`,
     ),
   )
   await enclave.shows(/ENCLAVE_PUBLIC_KEY=/)
@@ -248,3 +259,112 @@ test('the documented lines work, again after each end, and holders notice a vaul
   await enclave.end()
   for (const { end } of holders) await end()
 }, 60_000)
+
+test('the lines for after a break-in work: no threshold with a holder from a backup answers a stolen key', async () => {
+  const ports = await freePorts(4)
+  const words: Record<string, string> = Object.fromEntries(
+    ports.map((port, at) => [`127.0.0.1:750${at}`, `127.0.0.1:${port}`]),
+  )
+  const breakIn = (which: number): readonly string[] =>
+    documented(words, 'reference', '### After a break-in', which)
+  const [keygen = '', init = ''] = documented(words)
+  const stolen = (await run(keygen)).trim()
+  words["<the enclave's key>"] = stolen
+  words['<the stolen key>'] = stolen
+  const caller = (await run('sluice keygen caller.key')).trim()
+  words["<the writer's key>"] = /writer +(\S+)/.exec(await run(init))?.[1] ?? ''
+  await run('sluice vault put token --anywhere', 'first')
+  const lines = documented(words).filter(line => line.startsWith('sluice vault holder'))
+  const holders = await Promise.all(lines.map(startProcess))
+  /** A line that names these holders. */
+  const withKeys = (line = '', keys = holders.map(({ key }) => key)): string =>
+    line.split('<its key>').reduce((text, part, at) => text + (keys[at - 1] ?? '') + part)
+  await run(withKeys(documented(words).find(line => line.startsWith('sluice vault reshare'))))
+  const trust = (at: number, change: (fields: Record<string, unknown>) => object): void => {
+    const file = join(folder, `holder-${at}`, 'holder.json')
+    writeFileSync(file, JSON.stringify(change(JSON.parse(readFileSync(file, 'utf8')))))
+  }
+  const backUp = (from: string, to: string): void => {
+    rmSync(join(folder, to), { recursive: true, force: true })
+    cpSync(join(folder, from), join(folder, to), {
+      recursive: true,
+      filter: path => !path.endsWith('.lock'),
+    })
+  }
+  backUp('holder-0', 'backup-0')
+  keep('backup')
+
+  // The key of the enclave is stolen: the thief runs an enclave of its own.
+  const thief = await startEnclave(caller)
+  await askFor('first', thief)
+  await thief.end()
+  const [another = '', revoke = '', status = ''] = breakIn(0)
+  const fresh = (await run(another)).trim()
+  expect(await run(revoke)).toBe('Trust 1: the key is revoked\n')
+  const shown = ports
+    .slice(0, 3)
+    .map((port, at) => `holder ${at}  http://127.0.0.1:${port}  trust 1  ready\n`)
+  expect(await run(status)).toBe([`Trust 1: ${stolen} revoked\n`, ...shown].join(''))
+  // An operator has forgotten the key in a file.
+  for (const at of [0, 1]) trust(at, fields => ({ ...fields, callers: [fresh] }))
+  trust(2, fields => ({ ...fields, callers: [fresh, stolen] }))
+
+  const refusedTo = async (asked: Asked): Promise<void> => {
+    received = []
+    const error = await failureOf(asked.ask())
+    expect(error.message).toMatch(/revoked|does not know this caller/)
+    expect(received).toEqual([])
+    await asked.end()
+  }
+  // A holder from a backup, with the present directory, with that of the backup, and with one other holder only.
+  keep('latest')
+  for (const [copy, away] of [['latest'], ['backup'], ['backup', 1]] as const) {
+    await holders[0]?.end()
+    backUp('backup-0', 'holder-0')
+    holders[0] = await startProcess(lines[0] as string)
+    if (away !== undefined) await holders[away]?.end()
+    putBack(copy)
+    await refusedTo(await startEnclave(caller))
+  }
+  putBack('latest')
+  holders[1] = await startProcess(withoutTrust(lines[1] as string))
+  backUp('backup-0', 'holder-0')
+  await holders[0]?.end()
+  backUp('backup-0', 'holder-0')
+  holders[0] = await startProcess(lines[0] as string)
+  const behind = await runLine(status)
+  expect(behind.code).toBe(1)
+  expect(behind.out).toContain("  trust 0, behind: it was sent the vault's  ready\n")
+  expect(await run(`${status} --json`)).toMatch(
+    /^\{"index":0,"url":"\S+","trust":1,"compared":"same","vaultTrust":1\}\n/,
+  )
+  trust(0, fields => ({ ...fields, callers: [fresh] }))
+  const enclave = await startEnclave(caller, '', 'enclave-2.key')
+  await askFor('first', enclave)
+
+  // A holder is broken into.
+  const peers = holders.map(({ key }) => key)
+  for (const at of [0, 1, 2]) trust(at, fields => ({ ...fields, peers }))
+  words["<the enclave's key>"] = fresh
+  words['<the key of the broken holder>'] = peers[2] ?? ''
+  const [without = '', revokeHolder = '', start = ''] = breakIn(1)
+  expect(await run(withKeys(without))).toContain('Generation 3: 2 holders')
+  expect(await run(revokeHolder)).toBe('Trust 2: the key is revoked\n')
+  const added = await startProcess(start)
+  const all = [...peers.slice(0, 2), added.key]
+  for (const at of [0, 1, 3]) trust(at, fields => ({ ...fields, peers: [...all, peers[2]] }))
+  const next = `${without} --holder http://127.0.0.1:${ports[3]}=<its key>`
+  expect(await run(withKeys(next, all))).toContain('Generation 4: 3 holders')
+  await askFor('first', enclave)
+  const broken = await runLine(
+    withKeys(`${without} --holder http://127.0.0.1:${ports[2]}=<its key>`, peers),
+  )
+  expect([broken.code, broken.err]).toEqual([1, expect.stringContaining('is revoked: give it')])
+  await enclave.end()
+  for (const { end } of [...holders, added]) await end()
+}, 60_000)
+
+/** The line that starts a holder again, whose file of trusted keys was changed. */
+function withoutTrust(line: string): string {
+  return line.replace(/ --writer \S+ --caller \S+/, '')
+}

@@ -17,6 +17,7 @@ import {
   hasSameShares,
   MAX_DROPPED,
   MAX_HOLDERS,
+  MAX_REVOKED,
   type Manifest,
   newestOf,
   type SecretVersion,
@@ -37,7 +38,7 @@ import { type Dealer, type Receiver, type Reshared, reshareKey } from './reshari
 import type { SecretStore } from './secret-store.js'
 import { encryptSecret } from './secrets.js'
 import { claimGeneration, removeOldShares, removeShares } from './share-files.js'
-import type { KeyChange, Recovery, ReshareOptions } from './vault.js'
+import type { KeyChange, Recovery, ReshareOptions, Revocation } from './vault.js'
 import type { VaultStates } from './vault-state.js'
 
 /**
@@ -81,7 +82,7 @@ interface Split extends Pick<Manifest, 'threshold' | 'addresses' | 'shareLifetim
   readonly isFresh: boolean
 }
 
-/** Changes the key of a vault, or its holders and their shares. */
+/** Changes the key of a vault, its holders and their shares, or whom the holders trust. */
 export class KeyChanger {
   readonly #folder: VaultFolder
   readonly #log: ManifestLog
@@ -120,6 +121,9 @@ export class KeyChanger {
       )
     const holders = addresses?.length ?? options.holders ?? base.publicKey.hArray.length
     checkNumber('holders', holders, { min: 1, max: MAX_HOLDERS, whole: true })
+    const revoked = addresses?.find(({ key }) => base.revoked?.includes(key))
+    if (revoked !== undefined)
+      throw new VaultError(`the key of the holder at ${revoked.url} is revoked: give it a new key`)
     const threshold = options.threshold ?? base.threshold
     checkNumber('threshold', threshold, { min: 1, max: holders, whole: true })
     if (options.shareLifetime && addresses === undefined)
@@ -161,11 +165,43 @@ export class KeyChanger {
       )
     if (late.some(({ isRollback }) => isRollback))
       throw failure(
-        `the vault is at change ${sequence}: recover after the change that a holder has seen`,
+        `the vault is at change ${sequence}, which holders reject: recover after the change that a holder has seen, or revoke the key that was revoked`,
         reasons,
         'ROLLBACK',
       )
     return { sequence, late: reasons }
+  }
+
+  /**
+   * Revokes a public key, and tells the holders. May be repeated until all holders have been told.
+   * Rejects if a holder has seen a later change, because it does not accept this one.
+   */
+  async revoke(key: string): Promise<Revocation> {
+    const head = await this.#log.head()
+    const now = head.revoked?.includes(key) ? head : await this.#addRevoked(key)
+    const { addresses = [], revoked = [] } = now
+    // A holder without a share has got the manifest.
+    const late = (await sendToAll(this.#log, now, addresses)).filter(each => !each.hasNoShare)
+    const reasons = late.map(({ why }) => why)
+    if (late.some(({ isRollback }) => isRollback))
+      throw failure(
+        `the key is revoked at change ${now.sequence}, which holders reject`,
+        reasons,
+        'ROLLBACK',
+      )
+    return { trust: revoked.length, late: reasons }
+  }
+
+  async #addRevoked(key: string): Promise<SignedManifest> {
+    const { next } = await this.#log.commit(this.#writer, ({ addresses = [], revoked = [] }) => {
+      if (addresses.some(each => each.key === key))
+        throw new VaultError('the key is that of a holder: reshare without this holder first')
+      const all = [...new Set([...revoked, key])].sort()
+      if (all.length > MAX_REVOKED)
+        throw new VaultError(`${MAX_REVOKED} keys are revoked already, which is all that may be`)
+      return { revoked: all, act: { type: 'revoke', revoked: key } }
+    })
+    return next
   }
 
   async #change(base: SignedManifest, split: Split): Promise<KeyChange> {

@@ -19,11 +19,11 @@ import {
 } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { generateKeys } from 'sluice/tdh2'
-import { fileError, makeFolder, VaultFolder } from './files.js'
+import { checkDirectory, fileError, makeFolder, VaultFolder } from './files.js'
 import { createWriter, readIdentity, VAULT_FILE, WRITER_FILE, writeIdentity } from './identity.js'
 import { MAX_HOLDERS } from './manifest.js'
 import { MANIFESTS_FOLDER, writeFirst } from './manifest-log.js'
-import { checkDirectory, openVault } from './open-vault.js'
+import { openVault } from './open-vault.js'
 import { claimGeneration, SHARES_FOLDER, writeShare } from './share-files.js'
 import type { Vault } from './vault.js'
 

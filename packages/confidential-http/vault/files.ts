@@ -1,5 +1,5 @@
 import { chmod, type FileHandle, mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { isStreamsError, type Rule, ValidationError } from 'sluice/core'
 import {
   type Content,
@@ -14,6 +14,13 @@ import { VaultError } from 'sluice/plugins/confidential-http'
 
 /** A JSON object whose fields are not checked yet. */
 export type Fields = Readonly<Record<string, unknown>>
+
+/** The absolute path of a directory. */
+export function checkDirectory(directory: unknown): string {
+  if (typeof directory !== 'string' || directory === '')
+    throw new ValidationError('directory must be a path')
+  return resolve(directory)
+}
 
 /**
  * Creates a folder and its missing parents with access for their owner only, independent of the

@@ -12,12 +12,15 @@ export {
 } from './process/start-holder.js'
 export type {
   DamagedSecret,
+  HolderStatus,
   KeyChange,
   PutOptions,
   Recovery,
   ReshareOptions,
+  Revocation,
   SecretInfo,
   Vault,
   VaultHolder,
   VaultState,
+  VaultStatus,
 } from './vault.js'

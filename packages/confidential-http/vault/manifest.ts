@@ -45,12 +45,15 @@ export interface Act {
     | 'settle'
     | 'take back'
     | 'recover'
+    | 'revoke'
   /** `OWNER/NAMESPACE/KEY` of the secret. */
   readonly secret?: string
   /** The version of the secret that is in use now. */
   readonly version?: number
   /** For `recover` only: the number of the change that the backup had. */
   readonly from?: number
+  /** For `revoke` only: the public key that is revoked. */
+  readonly revoked?: string
 }
 
 /** The state of a vault. Each change makes the next one. */
@@ -76,6 +79,11 @@ export interface Manifest {
    * to delete their shares.
    */
   readonly dropped?: readonly HolderAddress[] | undefined
+  /**
+   * The public keys that no holder answers or deals to any more, sorted. Their count is the number
+   * of the trust: a key that was revoked stays revoked.
+   */
+  readonly revoked?: readonly string[] | undefined
   /** True until every new holder uses the generation. Until then nobody deletes an old share. */
   readonly isUnsettled?: boolean | undefined
   /** For how long holders keep a share, in milliseconds; undefined if shares never expire. */
@@ -103,6 +111,8 @@ export const HISTORY = 64
 export const MAX_HOLDERS = 31
 /** The most dropped holders that a manifest remembers. */
 export const MAX_DROPPED = 62
+/** The most keys that a vault may revoke. */
+export const MAX_REVOKED = 1000
 /** The most bytes of a manifest. About 12,000 versions of secrets fit. */
 export const MAX_MANIFEST_BYTES = 4_194_304
 
@@ -161,6 +171,7 @@ const rulesFor = (
   threshold: number({ min: 1, max: hArray.length, whole: true }),
   addresses: optional(listOf(address, hArray.length, hArray.length)),
   dropped: optional(listOf(address, MAX_DROPPED)),
+  revoked: optional(listOf(hexText, MAX_REVOKED)),
   shareLifetime: optional(milliseconds),
   sharesExpireAt: optional(milliseconds),
   secrets: listOf(version, Number.MAX_SAFE_INTEGER),
@@ -198,6 +209,19 @@ export function hexOf(publicKey: PublicKey): string {
  */
 export function hasSameShares(one: Manifest, other: Manifest): boolean {
   return hexOf(one.publicKey) === hexOf(other.publicKey)
+}
+
+/** What a manifest says about keys that are no longer trusted, in short. */
+export interface Trust {
+  /** How many keys are revoked. */
+  readonly number: number
+  /** Tells apart two trusts of the same number. */
+  readonly digest: string
+}
+
+/** The trust of a manifest; of a holder without a manifest, that of a new vault. */
+export function trustOf({ revoked = [] }: Pick<Manifest, 'revoked'> = {}): Trust {
+  return { number: revoked.length, digest: digestOf(revoked.join(' ')) }
 }
 
 let latest: { readonly hex: string; readonly key: PublicKey } | undefined

@@ -7,7 +7,6 @@ import {
   optional,
   readOptions,
   type Schema,
-  ValidationError,
 } from 'sluice/core'
 import {
   boxKeys,
@@ -16,6 +15,7 @@ import {
   createPermissions,
   formatKey,
   type PermissionOptions,
+  parseBoxPublicKey,
   parseKey,
   permissionRules,
 } from 'sluice/internal'
@@ -23,7 +23,7 @@ import { type SecretName, type SecretRef, VaultError } from 'sluice/plugins/conf
 import type { PublicKey } from 'sluice/tdh2'
 import { ActLog } from './act-log.js'
 import { KeyChanger } from './change-key.js'
-import { VaultFolder } from './files.js'
+import { checkDirectory, VaultFolder } from './files.js'
 import { checkWriterFile, type Identity, readIdentity, readWriter, VAULT_FILE } from './identity.js'
 import {
   type Act,
@@ -35,6 +35,7 @@ import {
   withoutSecret,
 } from './manifest.js'
 import { MANIFESTS_FOLDER, type MakeChange, ManifestLog } from './manifest-log.js'
+import { askStatus } from './probe.js'
 import { notifyHolders } from './process/remote-holders.js'
 import { openShareResponse } from './release.js'
 import { RollbackState } from './rollback.js'
@@ -100,13 +101,6 @@ export async function openVault(directory: string, options: OpenVaultOptions = {
   if (addresses === undefined) await checkShareFiles(folder, generation, publicKey.hArray.length)
   await checkWriterFile(folder)
   return new DirectoryVault(identity, folder, log, store, states, await states.head())
-}
-
-/** The absolute path of a directory. */
-export function checkDirectory(directory: unknown): string {
-  if (typeof directory !== 'string' || directory === '')
-    throw new ValidationError('directory must be a path')
-  return resolve(directory)
 }
 
 /** The methods are bound, so that programs can destructure a vault. */
@@ -247,6 +241,17 @@ class DirectoryVault implements Vault {
       const { after } = checkOptions('recover', given, { after: true })
       return keys.recover(checkNumber('after', after, { min: 1, max: MAX_AFTER, whole: true }))
     })
+
+  readonly revoke: Vault['revoke'] = async given => {
+    const key = formatKey(parseBoxPublicKey('key', given))
+    return this.#changeKey(keys => keys.revoke(key))
+  }
+
+  readonly status: Vault['status'] = async () => {
+    const manifest = await this.#log.head()
+    const { revoked = [] } = manifest
+    return { trust: revoked.length, revoked, holders: await askStatus(this.#folder, manifest) }
+  }
 
   async #secrets(): Promise<readonly SecretVersion[]> {
     const manifest = await this.#log.head()

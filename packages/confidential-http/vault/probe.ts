@@ -1,15 +1,16 @@
 import { stat } from 'node:fs/promises'
 import { asError, createLifetime, isStreamsError, sleep } from 'sluice/core'
 import { boxKeys, createPermissions } from 'sluice/internal'
-import { VaultFolder } from './files.js'
+import { checkDirectory, VaultFolder } from './files.js'
 import { readIdentity, VAULT_FILE } from './identity.js'
-import type { HolderAddress, SignedManifest } from './manifest.js'
+import { type HolderAddress, type SignedManifest, type Trust, trustOf } from './manifest.js'
 import { ManifestLog } from './manifest-log.js'
-import { checkDirectory } from './open-vault.js'
 import { askHolder } from './process/protocol.js'
+import { sendManifest } from './process/remote-holders.js'
 import { reasonOf } from './resharing.js'
 import { RollbackState } from './rollback.js'
 import { shareFile } from './share-files.js'
+import type { HolderStatus } from './vault.js'
 
 /** What a look at a vault found. */
 export interface VaultFinding {
@@ -64,45 +65,78 @@ async function openLog(folder: VaultFolder): Promise<ManifestLog> {
 
 async function look(
   folder: VaultFolder,
-  { addresses, publicKey, generation, threshold }: SignedManifest,
+  manifest: SignedManifest,
   signal: AbortSignal,
 ): Promise<VaultFinding> {
-  const { length: holders } = publicKey.hArray
-  const checks =
-    addresses === undefined
-      ? Array.from({ length: holders }, (_, index) => findFile(folder, generation, index))
-      : addresses.map(address => askStatus(address, signal))
-  const away = (await Promise.all(checks)).filter(each => each !== undefined)
-  return { threshold, holders, away }
+  const { threshold } = manifest
+  const holders = await askStatus(folder, manifest, signal)
+  const away = holders.flatMap(({ problem }) => (problem === undefined ? [] : [problem]))
+  return { threshold, holders: holders.length, away }
 }
 
-/** Why the holder in the vault's own directory has no share; undefined if it has one. */
+/**
+ * Asks each holder of a vault whether it can release its part of a secret, and for its trust. A
+ * holder that is behind, such as one that was restored from a backup, is sent the manifest.
+ */
+export function askStatus(
+  folder: VaultFolder,
+  manifest: SignedManifest,
+  signal?: AbortSignal,
+): Promise<HolderStatus[]> {
+  const { addresses, publicKey, generation } = manifest
+  return Promise.all(
+    addresses === undefined
+      ? publicKey.hArray.map((_, index) => findFile(folder, generation, index))
+      : addresses.map((address, index) => askHolderStatus(address, index, manifest, signal)),
+  )
+}
+
+/** Whether a holder in the vault's own directory has its share. */
 async function findFile(
   folder: VaultFolder,
   generation: number,
   index: number,
-): Promise<string | undefined> {
+): Promise<HolderStatus> {
   const file = shareFile(generation, index)
   try {
     await stat(folder.path(file))
-    return undefined
+    return { index }
   } catch {
-    return `${file} is missing`
+    return { index, problem: `${file} is missing` }
   }
 }
 
-/** Why a holder that is a process can't release its part; undefined if it can. */
-async function askStatus(address: HolderAddress, signal: AbortSignal): Promise<string | undefined> {
+/** Asks a holder that is a process. */
+async function askHolderStatus(
+  address: HolderAddress,
+  index: number,
+  manifest: SignedManifest,
+  signal?: AbortSignal,
+): Promise<HolderStatus> {
+  const { url } = address
   const limit = createLifetime(signal, AbortSignal.timeout(TIMEOUT))
   try {
     // Any asker may ask for the status, so a new key pair will do.
-    const { isReady } = await askHolder(address, boxKeys(), { kind: 'status' }, limit.signal)
-    return isReady === false ? `the holder at ${address.url} is not ready` : undefined
+    const { isReady, trust } = await askHolder(address, boxKeys(), { kind: 'status' }, limit.signal)
+    const problem = isReady === false ? { problem: `the holder at ${url} is not ready` } : {}
+    const found = compareTrust(trust, trustOf(manifest))
+    if (found.compared === 'behind')
+      await sendManifest(address, manifest, limit.signal).catch(() => undefined)
+    return { index, url, ...found, ...problem }
   } catch (thrown) {
     // A holder of an older version answers that it knows no such request.
-    if (isStreamsError(thrown, 'VALIDATION')) return undefined
-    return `the holder at ${address.url} is away: ${reasonOf(thrown)}`
+    if (isStreamsError(thrown, 'VALIDATION')) return { index, url }
+    return { index, url, problem: `the holder at ${url} is away: ${reasonOf(thrown)}` }
   } finally {
     limit.end()
   }
+}
+
+/** Compares the trust that a holder claims to have with that of the vault. */
+function compareTrust(claimed: unknown, trust: Trust): Pick<HolderStatus, 'trust' | 'compared'> {
+  const { number, digest } = (claimed ?? {}) as Partial<Trust>
+  if (!Number.isSafeInteger(number)) return {}
+  const held = number as number
+  if (digest === trust.digest) return { trust: held, compared: 'same' }
+  return { trust: held, compared: held < trust.number ? 'behind' : 'ahead' }
 }

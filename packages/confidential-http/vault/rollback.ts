@@ -94,6 +94,19 @@ export function compare(
     )
 }
 
+/**
+ * Throws VaultError (`ROLLBACK`) if a manifest does not revoke a key that was revoked before. A
+ * backup from before the revocation would otherwise trust the key again.
+ */
+export function checkRevoked(
+  seen: Pick<SignedManifest, 'revoked'> | undefined,
+  { sequence, revoked = [] }: SignedManifest,
+): void {
+  const lost = seen?.revoked?.find(key => !revoked.includes(key))
+  if (lost !== undefined)
+    throw rollback(`change ${sequence} does not revoke ${lost}, which was revoked: revoke it again`)
+}
+
 /** The error for a vault that was set back to an older state. */
 export function rollback(message: string): VaultError {
   return new VaultError(message, { code: 'ROLLBACK' })

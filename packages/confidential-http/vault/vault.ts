@@ -90,6 +90,40 @@ export interface Recovery {
   readonly late: readonly string[]
 }
 
+/** The result of a revocation. */
+export interface Revocation {
+  /** The number of the trust: how many keys are revoked. */
+  readonly trust: number
+  /** The holders that have not been told yet, each with the reason. */
+  readonly late: readonly string[]
+}
+
+/** What a look at a holder found. */
+export interface HolderStatus {
+  /** The number of the holder, from 0 on. */
+  readonly index: number
+  /** The URL of a holder that is a separate process. */
+  readonly url?: string
+  /** The number of the holder's trust; undefined if the holder has not answered. */
+  readonly trust?: number
+  /**
+   * Whether that is the trust of this vault. With `behind`, the holder had not been told of a
+   * revocation. With `ahead`, it was told of one that this vault does not have.
+   */
+  readonly compared?: 'same' | 'behind' | 'ahead'
+  /** Why the holder can't release its part of a secret; undefined if it can. */
+  readonly problem?: string
+}
+
+/** The trust of a vault, and of each of its holders. */
+export interface VaultStatus {
+  /** The number of the vault's trust: how many keys are revoked. */
+  readonly trust: number
+  /** The revoked public keys, sorted. */
+  readonly revoked: readonly string[]
+  readonly holders: readonly HolderStatus[]
+}
+
 /** A secret, without its value. */
 export interface SecretInfo extends SecretName {
   /** From 1 on. Each `put` or `restore` of the secret makes the next version. */
@@ -199,4 +233,14 @@ export interface Vault {
    * `after`.
    */
   recover(options: { readonly after: number }): Promise<Recovery>
+  /**
+   * Revokes the public key of an enclave or of a former holder, for good. No holder that was told
+   * answers this key or deals to it, whatever its `holder.json` says.
+   */
+  revoke(key: string): Promise<Revocation>
+  /**
+   * Asks each holder whether it can release its part of a secret, and for its trust. A holder that
+   * is behind is told of the revocations that it lacks.
+   */
+  status(): Promise<VaultStatus>
 }

@@ -72,7 +72,7 @@ complete_line() {
 
 const expected: Readonly<Record<string, readonly string[]>> = {
   'sluice st': ['stream'],
-  'sluice vault re': ['recover', 'reshare', 'restore'],
+  'sluice vault re': ['recover', 'reshare', 'restore', 'revoke'],
   'sluice audit v': ['verify'],
   'sluice serve --signers': ['--signers-out'],
   'sluice verify - --onc': ['--onchain'],

@@ -115,8 +115,8 @@ test('an enclave refuses a body in too many small pieces', async () => {
 test('a holder refuses a body that does not end in time, and its place is free again', async () => {
   const counts = new HolderCounts()
   const serving = {
-    ...{ holder: {}, keys: boxKeys(), host: '127.0.0.1', port: 0, log: {}, counts },
-    files: { readTrust: async () => ({ callers: [] }) },
+    ...{ keys: boxKeys(), host: '127.0.0.1', port: 0, log: {}, counts },
+    holder: { callers: async () => [] },
     records: { close: async () => undefined },
   } as unknown as HolderServing
   const { url, close } = await serveHolder(serving)

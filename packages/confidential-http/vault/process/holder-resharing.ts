@@ -91,6 +91,9 @@ export class HolderResharing {
     for (const key of receivers)
       if (key !== this.#ownKey && !trust.peers.includes(key))
         throw new VaultError(`${key.slice(0, 8)}... is not among the peers of this holder`)
+    // The file of a holder that was restored from a backup may list a peer that is revoked since.
+    const revoked = receivers.find(key => known.revoked?.includes(key))
+    if (revoked !== undefined) throw new VaultError(`${revoked.slice(0, 8)}... is revoked`)
     const recipients = receivers.map((key, at) => {
       const boxed = Buffer.from(invitations[at] ?? '', 'base64')
       return readInvitation(boxed, parseKey('receivers', key), this.#keys, id)

@@ -1,9 +1,9 @@
 import { asError, checkNumber, type Log, ValidationError } from 'sluice/core'
-import { type BoxKeys, checkName, formatKey, formatName, type Health } from 'sluice/internal'
+import { type BoxKeys, checkName, formatKey, formatName } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
-import { digestOf, readManifest, type SignedManifest, usableOf } from '../manifest.js'
+import { digestOf, readManifest, type SignedManifest, trustOf, usableOf } from '../manifest.js'
 import { ShareMaker } from '../release.js'
-import { compare, rollback } from '../rollback.js'
+import { checkRevoked, compare, rollback } from '../rollback.js'
 import { createTurns } from '../turns.js'
 import type { HolderFiles, HolderTrust } from './holder-files.js'
 import { HolderResharing, indexIn } from './holder-resharing.js'
@@ -35,7 +35,7 @@ export class Holder {
     files: HolderFiles,
     keys: BoxKeys,
     log: Log,
-    health: Pick<Health, 'isReady'>,
+    isReady: () => Promise<boolean>,
     manifest?: SignedManifest,
   ) {
     this.#files = files
@@ -55,7 +55,7 @@ export class Holder {
       deal: inTurn((request, trust) => resharing.deal(request, trust, this.#known())),
       accept: inTurn((request, trust) => resharing.accept(request, trust, this.#known())),
       prove: inTurn((request, trust) => resharing.prove(request, trust)),
-      status: async () => ({ isReady: health.isReady }),
+      status: async () => ({ isReady: await isReady(), trust: trustOf(this.#manifest) }),
     }
   }
 
@@ -64,9 +64,9 @@ export class Holder {
     files: HolderFiles,
     keys: BoxKeys,
     log: Log = {},
-    health: Pick<Health, 'isReady'> = { isReady: true },
+    isReady: () => Promise<boolean> = async () => true,
   ): Promise<Holder> {
-    return new Holder(files, keys, log, health, await files.readManifest())
+    return new Holder(files, keys, log, isReady, await files.readManifest())
   }
 
   /** The number of the shares in use; undefined before the first manifest. */
@@ -101,7 +101,19 @@ export class Holder {
     const isRelease = kind === 'release' || kind === 'response'
     if (isRelease && !trust.callers.includes(asker))
       throw new VaultError('the holder does not know this caller')
+    if (isRelease && this.#isRevoked(asker))
+      throw new VaultError('the key of this caller is revoked')
     return answer(request, trust)
+  }
+
+  /** The public keys of the callers that get answers: those of the file that are not revoked. */
+  async callers(): Promise<readonly string[]> {
+    const { callers } = await this.#files.readTrust()
+    return callers.filter(key => !this.#isRevoked(key))
+  }
+
+  #isRevoked(key: string): boolean {
+    return this.#manifest?.revoked?.includes(key) === true
   }
 
   #known(): SignedManifest {
@@ -117,6 +129,7 @@ export class Holder {
     const files = this.#files
     const next = readManifest(text, writer, 'the manifest')
     compare(this.#manifest, next, 'the vault')
+    checkRevoked(this.#manifest, next)
     const { generation, publicKey, addresses, isUnsettled = false } = next
     const index = indexIn(next, this.#ownKey)
     const hasShare = index >= 0 && (await files.adopt(generation, publicKey, index))

@@ -143,10 +143,17 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
     ...{ service: 'holder', causes, log },
     measures: counts.measures(() => holder.generation),
   })
-  const holder = await Holder.open(files, keys, log, health)
+  async function look(): Promise<void> {
+    const found = await holder.findProblems()
+    for (const cause of FOUND) health.set(cause, found[cause])
+  }
+  const holder = await Holder.open(files, keys, log, async () => {
+    await look()
+    return health.isReady
+  })
   const opened = await openAuditLog({ file: join(directory, ACTS_FILE), insecurePermissions })
   const records = watchRecords(opened, health)
-  const serving = { holder, files, keys, port, host, log, records, counts }
+  const serving = { holder, keys, port, host, log, records, counts }
   const running = await serveHolder(serving).catch(async thrown => {
     await records.close()
     throw thrown
@@ -154,9 +161,7 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
   const timer = setInterval(expire, EXPIRY_INTERVAL)
   timer.unref()
   health.watch(() => {
-    void holder.findProblems().then(found => {
-      for (const cause of FOUND) health.set(cause, found[cause])
-    })
+    void look()
     const isOverloaded = performance.now() - counts.overloadedAt < OVERLOADED_FOR
     health.set('overloaded', isOverloaded ? 'requests were rejected with 503' : undefined)
   })
@@ -231,8 +236,7 @@ function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
 
 /** A holder to serve, and the address to serve it at. */
 export interface HolderServing {
-  readonly holder: Pick<Holder, 'answer'>
-  readonly files: Pick<HolderFiles, 'readTrust'>
+  readonly holder: Pick<Holder, 'answer' | 'callers'>
   readonly keys: BoxKeys
   readonly host: string
   readonly port: number
@@ -257,7 +261,7 @@ const MAX_ORDER = 80
 export async function serveHolder(
   serving: HolderServing,
 ): Promise<Omit<RunningVaultHolder, 'health'>> {
-  const { files, keys, host, port, log, records, counts } = serving
+  const { holder, keys, host, port, log, records, counts } = serving
   let long = 0
 
   function refuse(response: ServerResponse, status: number): void {
@@ -283,7 +287,7 @@ export async function serveHolder(
       // skipped.
       await nextTick()
       if (response.destroyed) return
-      const { callers } = await files.readTrust()
+      const callers = await holder.callers()
       const opened = openHolderRequest(sealed, keys, callers)
       if (opened === undefined) return refuse(response, 400)
       const isCaller = callers.includes(opened.asker)

@@ -57,6 +57,7 @@ async function answer(request, asker) {
 const log = process.env.VERBOSE ? { warn: text => say({ warn: text }) } : {}
 const records = await audit.openAuditLog({ file: join(directory, 'audit.jsonl') })
 const counts = new HolderCounts()
-const serving = { records, holder: { answer }, files, keys, host, port: Number(port), log, counts }
+const holder = { answer, callers: () => honest.callers() }
+const serving = { records, holder, keys, host, port: Number(port), log, counts }
 const running = await serveHolder(serving)
 say({ url: running.url, key: running.publicKey })
