@@ -13,6 +13,7 @@ import { embeddedDealers, embeddedReceivers } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
 import type { Writer } from './identity.js'
 import {
+  type DroppedHolder,
   type HolderAddress,
   hasSameShares,
   MAX_DROPPED,
@@ -25,11 +26,12 @@ import {
 } from './manifest.js'
 import type { ManifestLog } from './manifest-log.js'
 import { readInvitation } from './process/holder-resharing.js'
-import { signOrder } from './process/order.js'
+import { signNotice, signOrder } from './process/order.js'
 import {
   keysOf,
   remoteDealers,
   remoteReceivers,
+  sendNotices,
   sendToAll,
   type Unreached,
 } from './process/remote-holders.js'
@@ -299,24 +301,23 @@ export class KeyChanger {
   }
 
   /**
-   * Sends the manifest to the new holders and to those that were dropped. Deletes old shares and
-   * files once every new holder has its share. Returns the holders that could not be reached. If a
+   * Sends the manifest to the new holders, and then notices to those that were dropped. Deletes old
+   * shares and files once every new holder has its share. Returns the holders that could not be reached. If a
    * new holder has no share, the change is taken back.
    */
   async #settle(next: SignedManifest, base: SignedManifest = next): Promise<readonly Unreached[]> {
-    const { addresses = [], generation, dropped = [] } = next
+    const { addresses = [], generation } = next
     const late = await sendToAll(this.#log, next, addresses)
     const without = late.filter(({ hasNoShare }) => hasNoShare)
     if (without.length > 0) await this.#takeBack(next, without)
     if (late.length > 0) return late
-    const settled = next.isUnsettled === true ? await this.#amend(next, {}) : next
+    const settled = next.isUnsettled === true ? await this.#amend(next) : next
     if (!hasSameShares(settled, next)) return []
-    const unreached = await sendToAll(this.#log, settled, dropped)
-    const left = unreached.map(({ address }) => address)
-    const last =
-      left.length < dropped.length
-        ? await this.#amend(next, { dropped: left.length === 0 ? undefined : left })
-        : settled
+    const { dropped = [] } = settled
+    const unreached = await sendNotices(dropped)
+    const left = new Set(unreached.map(({ address }) => address.key))
+    const told = dropped.filter(({ key }) => !left.has(key)).map(({ key }) => key)
+    const last = told.length > 0 ? await this.#amend(next, told) : settled
     const behind = last === next ? [] : await sendToAll(this.#log, last, addresses)
     await this.#store.removeDropped(base, last)
     await removeOldShares(this.#folder, generation)
@@ -338,7 +339,9 @@ export class KeyChanger {
       // Once another process has settled the change, the holders have deleted the previous shares.
       if (base === undefined || now.isUnsettled !== true)
         throw failure('holders have lost their shares: reshare without them', reasons)
-      const { generation, threshold, publicKey, addresses, dropped, shareLifetime } = base
+      const { generation, threshold, publicKey, addresses, shareLifetime } = base
+      // Signed anew: the failed change may have named a dropped holder again.
+      const dropped = base.dropped?.map(({ url, key }) => ({ url, key }))
       const isSameKey = isSamePublic(now.publicKey, publicKey)
       const isOfBase = new Set(base.secrets.map(formatVersion))
       const put = newestOf(now.secrets).filter(each => !isOfBase.has(formatVersion(each)))
@@ -365,6 +368,7 @@ export class KeyChanger {
     })
     const { addresses: old = [] } = next
     await sendToAll(this.#log, next, [...old, ...without.map(({ address }) => address)])
+    if (next.dropped !== undefined) await sendNotices((await this.#amend(next)).dropped ?? [])
     const again = lost.map(
       each => `${formatName(each)} was put with the key that is lost: put it again`,
     )
@@ -375,15 +379,24 @@ export class KeyChanger {
   }
 
   /**
-   * Settles a generation. If another process has changed the key meanwhile, that process settles
-   * its own generation.
+   * Settles a generation, so that nobody takes it back any more, and signs the notices for dropped
+   * holders, except for those that were told. If another process has changed the key meanwhile, that
+   * process settles its own generation.
    */
-  async #amend(settling: Manifest, change: Pick<Manifest, 'dropped'>): Promise<SignedManifest> {
-    const { next } = await this.#log.commit(this.#writer, now =>
-      hasSameShares(now, settling)
-        ? { act: { type: 'settle' }, isUnsettled: undefined, ...change }
-        : {},
-    )
+  async #amend(settling: Manifest, told: readonly string[] = []): Promise<SignedManifest> {
+    const { next } = await this.#log.commit(this.#writer, now => {
+      if (!hasSameShares(now, settling)) return {}
+      const left = (now.dropped ?? []).filter(({ key }) => !told.includes(key))
+      const dropped = left.map(({ notice, ...address }) => ({
+        ...address,
+        notice: notice ?? signNotice(address.key, now, this.#writer),
+      }))
+      return {
+        act: { type: 'settle' },
+        isUnsettled: undefined,
+        dropped: dropped.length === 0 ? undefined : dropped,
+      }
+    })
     return next
   }
 
@@ -449,9 +462,11 @@ function expiryOf(shareLifetime: number | undefined): number | undefined {
 function droppedOf(
   { dropped = [], addresses = [] }: Manifest,
   next: readonly HolderAddress[] = [],
-): readonly HolderAddress[] | undefined {
+): readonly DroppedHolder[] | undefined {
   const isHolder = new Set(next.map(({ key }) => key))
-  const left = [...dropped, ...addresses].filter(({ key }) => !isHolder.has(key))
+  const left: readonly DroppedHolder[] = [...dropped, ...addresses].filter(
+    ({ key }) => !isHolder.has(key),
+  )
   const distinct = [...new Map(left.map(each => [each.key, each])).values()]
   return distinct.length === 0 ? undefined : distinct.slice(-MAX_DROPPED)
 }

@@ -33,6 +33,18 @@ export interface HolderAddress {
   readonly key: string
 }
 
+/** A notice as it is sent to a holder: its text and the writer's signature. */
+export interface SignedNotice {
+  readonly notice: string
+  readonly signature: string
+}
+
+/** A holder that the vault has dropped. */
+export interface DroppedHolder extends HolderAddress {
+  /** Tells the holder that it was dropped. Undefined until no process can take the change back. */
+  readonly notice?: SignedNotice
+}
+
 /** A record of one change. It contains no secret value. */
 export interface Act {
   /** The kind of change. */
@@ -78,7 +90,7 @@ export interface Manifest {
    * The holders that a resharing has dropped, and that have not been reached since. They still have
    * to delete their shares.
    */
-  readonly dropped?: readonly HolderAddress[] | undefined
+  readonly dropped?: readonly DroppedHolder[] | undefined
   /**
    * The public keys that no holder answers or deals to any more, sorted. Their count is the number
    * of the trust: a key that was revoked stays revoked.
@@ -170,7 +182,7 @@ const rulesFor = (
   generation: whole,
   threshold: number({ min: 1, max: hArray.length, whole: true }),
   addresses: optional(listOf(address, hArray.length, hArray.length)),
-  dropped: optional(listOf(address, MAX_DROPPED)),
+  dropped: optional(listOf(droppedHolder, MAX_DROPPED)),
   revoked: optional(listOf(hexText, MAX_REVOKED)),
   shareLifetime: optional(milliseconds),
   sharesExpireAt: optional(milliseconds),
@@ -179,7 +191,10 @@ const rulesFor = (
 
 const whole = number({ min: 1, whole: true })
 const milliseconds = number({ min: 0 })
-const address = objectOf({ url: checkText, key: hexText })
+const addressRules = { url: checkText, key: hexText }
+const address = objectOf(addressRules)
+const notice = objectOf({ notice: checkText, signature: checkText })
+const droppedHolder = objectOf({ ...addressRules, notice: optional(notice) })
 const versionFields = objectOf({
   version: whole,
   putAt: milliseconds,

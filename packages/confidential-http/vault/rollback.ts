@@ -5,7 +5,7 @@ import { fileError } from './files.js'
 import type { SignedManifest } from './manifest.js'
 
 /** A state of a vault, as a process remembers it. */
-type SeenState = Pick<SignedManifest, 'sequence' | 'digest'>
+export type SeenState = Pick<SignedManifest, 'sequence' | 'digest'>
 
 /** The longest file of a state: a number, a digest and a public key fit. */
 const MAX_BYTES = 1024

@@ -3,7 +3,7 @@ import { createEmbeddedHolder } from './embedded-holders.js'
 import type { VaultFolder } from './files.js'
 import { type SignedManifest, usableOf } from './manifest.js'
 import type { ManifestLog } from './manifest-log.js'
-import { createRemoteHolder, type HolderSource, sendManifest } from './process/remote-holders.js'
+import { createRemoteHolder, type HolderSource, sendNotice } from './process/remote-holders.js'
 import type { SecretStore } from './secret-store.js'
 import type { RespondingHolder, VaultState } from './vault.js'
 
@@ -19,7 +19,7 @@ export class VaultStates {
   #latest: { readonly manifest: SignedManifest; readonly state: VaultState } | undefined
   /** The holders that have been reached since they were dropped. */
   readonly #reached = new Set<string>()
-  /** When the manifest was last sent to the other dropped holders. */
+  /** When the notices were last sent to the other dropped holders. */
   #sentAt = Number.NEGATIVE_INFINITY
 
   /** Holders that are separate processes are asked in the name of `caller`. */
@@ -76,7 +76,7 @@ export class VaultStates {
   }
 
   /**
-   * Sends the manifest to dropped holders that may be reachable again, so that they delete their
+   * Sends their notices to dropped holders that may be reachable again, so that they delete their
    * shares. Nobody waits for the result.
    */
   #sendToDropped(manifest: SignedManifest): void {
@@ -85,10 +85,11 @@ export class VaultStates {
     const now = performance.now()
     if (left.length === 0 || isUnsettled === true || now < this.#sentAt + DROPPED_INTERVAL) return
     this.#sentAt = now
-    for (const address of left)
-      sendManifest(address, manifest).then(
-        () => this.#reached.add(`${generation} ${address.key}`),
-        () => undefined,
-      )
+    for (const { notice, ...address } of left)
+      if (notice !== undefined)
+        sendNotice(address, notice).then(
+          () => this.#reached.add(`${generation} ${address.key}`),
+          () => undefined,
+        )
   }
 }

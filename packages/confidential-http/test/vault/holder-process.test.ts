@@ -82,7 +82,7 @@ describe('holders that are processes', () => {
     expect(generation).toBe(3)
     expect(leftOut).toEqual([
       `holder 2 at ${gone.url}: it could not be reached: ECONNREFUSED`,
-      `the holder at ${gone.url} has not got change 6 yet: it could not be reached: ECONNREFUSED`,
+      `the holder at ${gone.url} does not know yet that it was dropped: it could not be reached: ECONNREFUSED`,
     ])
     expect(await reveal(remote, nameOf('key'))).toBe(VALUE)
     expect(await failureOf(remote.reshare({ addresses: addressesOf(holders) }))).toMatchObject({

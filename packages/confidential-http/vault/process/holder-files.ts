@@ -17,9 +17,16 @@ import {
   makeFolder,
   type VaultFolder,
 } from '../files.js'
-import { MAX_HOLDERS, MAX_MANIFEST_BYTES, readManifest, type SignedManifest } from '../manifest.js'
+import {
+  MAX_HOLDERS,
+  MAX_MANIFEST_BYTES,
+  readManifest,
+  type SignedManifest,
+  type SignedNotice,
+} from '../manifest.js'
 import { isShareOf, readShare } from '../share-files.js'
-import type { Order } from './order.js'
+import { type Notice, type Order, readNotice } from './order.js'
+import { textOf } from './protocol.js'
 
 /** The keys that a holder trusts: the contents of its holder.json. */
 export interface HolderTrust {
@@ -44,6 +51,8 @@ export interface HolderTrust {
 export const TRUST_FILE = 'holder.json'
 
 const MANIFEST_FILE = 'manifest.json'
+/** The file with the last notice that the vault has dropped the holder. */
+const NOTICE_FILE = 'notice.json'
 const SHARES_FOLDER = 'shares'
 /** The longest file that is read: holder.json with several hundred keys fits. */
 const MAX_BYTES = 65_536
@@ -79,6 +88,17 @@ export class HolderFiles {
 
   writeManifest({ text }: SignedManifest): Promise<void> {
     return this.#folder.write(MANIFEST_FILE, text)
+  }
+
+  async readNotice(): Promise<Notice | undefined> {
+    const fields = await this.#folder.read(NOTICE_FILE, MAX_BYTES, 'public')
+    if (fields === undefined) return undefined
+    const { writer } = await this.readTrust()
+    return readNotice(noticeIn(fields), writer)
+  }
+
+  writeNotice(notice: SignedNotice): Promise<void> {
+    return this.#folder.write(NOTICE_FILE, JSON.stringify(notice))
   }
 
   readShare(generation: number, publicKey: PublicKey, index: number): Promise<PrivateShare> {
@@ -190,6 +210,11 @@ export class HolderFiles {
   async #remove(file: string): Promise<void> {
     await rm(`${this.#shares}/${file}`, { force: true })
   }
+}
+
+/** The notice in a file or in a request. */
+export function noticeIn(fields: Fields): SignedNotice {
+  return { notice: textOf(fields, 'notice'), signature: textOf(fields, 'signature') }
 }
 
 /**

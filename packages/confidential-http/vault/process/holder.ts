@@ -3,10 +3,11 @@ import { type BoxKeys, checkName, formatKey, formatName } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { digestOf, readManifest, type SignedManifest, trustOf, usableOf } from '../manifest.js'
 import { ShareMaker } from '../release.js'
-import { checkRevoked, compare, rollback } from '../rollback.js'
+import { checkRevoked, compare, rollback, type SeenState } from '../rollback.js'
 import { createTurns } from '../turns.js'
-import type { HolderFiles, HolderTrust } from './holder-files.js'
+import { type HolderFiles, type HolderTrust, noticeIn } from './holder-files.js'
 import { HolderResharing, indexIn } from './holder-resharing.js'
+import { type Notice, readNotice } from './order.js'
 import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 
 /** What may be wrong with a holder's files, by cause. */
@@ -26,6 +27,8 @@ export class Holder {
   readonly #ownKey: string
   readonly #resharing: HolderResharing
   #manifest: SignedManifest | undefined
+  /** The last notice that the vault has dropped this holder. A newer manifest may name it again. */
+  #notice: Notice | undefined
   #maker: ShareMaker | undefined
   /** Runs changes one after the other: each builds on the files that the previous change wrote. */
   readonly #inTurn = createTurns()
@@ -37,11 +40,13 @@ export class Holder {
     log: Log,
     isReady: () => Promise<boolean>,
     manifest?: SignedManifest,
+    notice?: Notice,
   ) {
     this.#files = files
     this.#ownKey = formatKey(keys.publicKey)
     this.#resharing = new HolderResharing(files, keys, log)
     this.#manifest = manifest
+    this.#notice = notice
     const inTurn =
       (answer: Answer): Answer =>
       (request, trust) =>
@@ -49,6 +54,7 @@ export class Holder {
     const resharing = this.#resharing
     this.#kinds = {
       manifest: inTurn((request, trust) => this.#take(textOf(request, 'text'), trust)),
+      notice: inTurn((request, trust) => this.#leave(request, trust)),
       release: request => this.#release(request),
       response: request => this.#respond(request),
       invite: inTurn(async (request, trust) => resharing.invite(request, trust, this.#known())),
@@ -66,7 +72,8 @@ export class Holder {
     log: Log = {},
     isReady: () => Promise<boolean> = async () => true,
   ): Promise<Holder> {
-    return new Holder(files, keys, log, isReady, await files.readManifest())
+    const [manifest, notice] = await Promise.all([files.readManifest(), files.readNotice()])
+    return new Holder(files, keys, log, isReady, manifest, notice)
   }
 
   /** The number of the shares in use; undefined before the first manifest. */
@@ -84,6 +91,7 @@ export class Holder {
     }
     if (manifest === undefined)
       return { 'no-manifest': 'the holder has seen no manifest of a vault yet' }
+    if (this.#isDropped()) return { 'share-missing': 'the vault has dropped this holder' }
     const { generation, sharesExpireAt } = manifest
     if (isExpired(sharesExpireAt)) return { 'shares-expired': describeExpired(manifest) }
     const isHolder = indexIn(manifest, this.#ownKey) >= 0
@@ -128,7 +136,7 @@ export class Holder {
   async #take(text: string, { writer }: HolderTrust): Promise<object> {
     const files = this.#files
     const next = readManifest(text, writer, 'the manifest')
-    compare(this.#manifest, next, 'the vault')
+    compare(this.#seen(), next, 'the vault')
     checkRevoked(this.#manifest, next)
     const { generation, publicKey, addresses, isUnsettled = false } = next
     const index = indexIn(next, this.#ownKey)
@@ -147,6 +155,39 @@ export class Holder {
     const isDone = !isUnsettled && addresses !== undefined && (hasShare || index < 0)
     if (isDone) await files.removeShares(each => !hasShare || each !== generation)
     return { hasShare: hasShare || index < 0 }
+  }
+
+  /**
+   * Takes a notice that the vault has dropped this holder, and deletes the shares of before. Does
+   * nothing if a newer manifest has made it a holder again: anybody may repeat the notice.
+   */
+  async #leave(request: HolderRequest, { writer }: HolderTrust): Promise<object> {
+    const files = this.#files
+    const signed = noticeIn(request)
+    const notice = readNotice(signed, writer)
+    if (notice.holder !== this.#ownKey) throw new VaultError('the notice is for another holder')
+    const { generation, sequence } = notice
+    const manifest = this.#manifest
+    const isBefore = manifest !== undefined && manifest.sequence >= sequence
+    if (isBefore && indexIn(manifest, this.#ownKey) >= 0) return {}
+    if (sequence > (this.#seen()?.sequence ?? 0)) {
+      await files.writeNotice(signed)
+      this.#notice = notice
+    }
+    const isDropped = this.#isDropped()
+    if (isDropped) await files.removePending()
+    await files.removeShares(each => isDropped || each < generation)
+    return {}
+  }
+
+  /** The newest state of the vault that this holder knows of. */
+  #seen(): SeenState | undefined {
+    return this.#isDropped() ? this.#notice : this.#manifest
+  }
+
+  /** True if the vault has dropped this holder since its manifest. */
+  #isDropped(): boolean {
+    return this.#notice !== undefined && this.#notice.sequence > (this.#manifest?.sequence ?? 0)
   }
 
   async #release(request: HolderRequest): Promise<object> {
@@ -173,9 +214,10 @@ export class Holder {
     const manifest = this.#manifest
     const { generation, digest } = request
     const sequence = checkNumber('sequence', request.sequence, { min: 0, whole: true })
-    if (manifest === undefined || sequence > manifest.sequence) return undefined
-    if (sequence < manifest.sequence)
-      throw rollback(`change ${manifest.sequence} of the vault was seen, and this is ${sequence}`)
+    const { sequence: newest = 0 } = this.#seen() ?? {}
+    if (manifest === undefined || sequence > newest) return undefined
+    if (sequence < newest)
+      throw rollback(`change ${newest} of the vault was seen, and this is ${sequence}`)
     if (digest !== manifest.digest)
       throw rollback(
         `the vault has another history than was seen: its change ${manifest.sequence} was another`,

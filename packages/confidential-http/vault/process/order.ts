@@ -3,7 +3,7 @@ import { checkBoolean, number, type Rule } from 'sluice/core'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import { checkFields, hexText, listOf, parseFields, textLike } from '../files.js'
 import { isSigned, type Writer } from '../identity.js'
-import { digestOf, MAX_HOLDERS } from '../manifest.js'
+import { digestOf, MAX_HOLDERS, type SignedManifest, type SignedNotice } from '../manifest.js'
 
 /**
  * An instruction of a vault's writer to the holders: reshare the vault's key, or make a new key.
@@ -54,10 +54,26 @@ export interface Step {
 }
 
 /**
- * These prefixes distinguish orders and steps from manifests, which are signed with the same key.
+ * Tells a holder that the vault has dropped it, and nothing else: the manifest would show a former
+ * holder the names and hosts of later secrets. The writer's key identifies the vault.
+ */
+export interface Notice {
+  /** The public key of the dropped holder. */
+  readonly holder: string
+  /** The generation of the shares that replace those of the holder. */
+  readonly generation: number
+  /** The number and the digest of a manifest without the holder. */
+  readonly sequence: number
+  readonly digest: string
+}
+
+/**
+ * These prefixes distinguish orders, steps and notices from manifests, which are signed with the
+ * same key.
  */
 const PREFIX = 'sluice vault order '
 const STEP_PREFIX = 'sluice vault step '
+const NOTICE_PREFIX = 'sluice vault notice '
 
 /** Makes and signs an order. */
 export function signOrder(
@@ -103,6 +119,34 @@ export function readOrder(text: string, signature: string, writer: string): Orde
   const isRight = new Set(receivers).size === receivers.length && threshold <= receivers.length
   if (!isRight) throw new VaultError('the order is malformed')
   return { id, signedAt, generation, threshold, isFresh, receivers }
+}
+
+/** Signs the notice for a holder that is in this manifest no more. */
+export function signNotice(
+  holder: string,
+  { generation, sequence, digest }: SignedManifest,
+  writer: Writer,
+): SignedNotice {
+  const made: Notice = { holder, generation, sequence, digest }
+  const notice = NOTICE_PREFIX + JSON.stringify(made)
+  return { notice, signature: writer.sign(notice) }
+}
+
+/** Reads a notice that the vault's writer has signed. */
+export function readNotice({ notice, signature }: SignedNotice, writer: string): Notice {
+  if (!notice.startsWith(NOTICE_PREFIX) || !isSigned(notice, signature, writer))
+    throw new VaultError("the notice is not signed by the vault's writer")
+  const fields = parseFields(notice.slice(NOTICE_PREFIX.length), 'the notice') as unknown as Notice
+  checkFields('the notice', fields, noticeRules)
+  const { holder, generation, sequence, digest } = fields
+  return { holder, generation, sequence, digest }
+}
+
+const noticeRules: Readonly<Record<keyof Notice, Rule<unknown>>> = {
+  holder: hexText,
+  generation: number({ min: 1, whole: true }),
+  sequence: number({ min: 1, whole: true }),
+  digest: hexText,
 }
 
 const rules: Readonly<Record<keyof Order, Rule<unknown>>> = {

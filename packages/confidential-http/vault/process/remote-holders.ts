@@ -4,7 +4,14 @@ import { type BoxKeys, boxKeys, checkName, parseKey } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { encrypt, parseCiphertext, parseDecryptionShare, verifyShare } from 'sluice/tdh2'
 import type { Writer } from '../identity.js'
-import { type HolderAddress, hasSameShares, hexOf, type SignedManifest } from '../manifest.js'
+import {
+  type DroppedHolder,
+  type HolderAddress,
+  hasSameShares,
+  hexOf,
+  type SignedManifest,
+  type SignedNotice,
+} from '../manifest.js'
 import type { ManifestLog } from '../manifest-log.js'
 import {
   type Complaints,
@@ -34,6 +41,12 @@ export async function sendManifest(
 
 /** Milliseconds for which a change waits for holders that do not answer. */
 const NOTIFY_TIMEOUT = 2000
+
+/** Tells a holder that the vault has dropped it. */
+export async function sendNotice(address: HolderAddress, notice: SignedNotice): Promise<void> {
+  const signal = AbortSignal.timeout(NOTIFY_TIMEOUT)
+  await askHolder(address, boxKeys(), { kind: 'notice', ...notice }, signal)
+}
 
 /**
  * Notifies the holders of a change at once. So they refuse an older state even before the next
@@ -80,6 +93,25 @@ export async function sendToAll(
         const isRollback = isStreamsError(thrown, 'ROLLBACK')
         const why = `the holder at ${url} has not got change ${sequence} yet: ${reasonOf(thrown)}`
         return [{ address, why, hasNoShare: false, isRollback }]
+      }
+    }),
+  )
+  return failures.flat()
+}
+
+/** Tells dropped holders that they are. Returns the holders that do not know it yet. */
+export async function sendNotices(
+  dropped: readonly DroppedHolder[],
+): Promise<readonly Unreached[]> {
+  const failures = await Promise.all(
+    dropped.map(async function send({ notice, ...address }) {
+      try {
+        if (notice === undefined) throw new VaultError('the change can still be taken back')
+        await sendNotice(address, notice)
+        return []
+      } catch (thrown) {
+        const why = `the holder at ${address.url} does not know yet that it was dropped: ${reasonOf(thrown)}`
+        return [{ address, why, hasNoShare: false, isRollback: false }]
       }
     }),
   )

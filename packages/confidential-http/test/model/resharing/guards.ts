@@ -33,7 +33,10 @@ export const GUARDS: Readonly<Record<string, Place>> = {
     'false',
   ],
   // What a holder stores and deletes.
-  rollback: [HOLDER, "compare(this.#manifest, next, 'the vault')", 'undefined'],
+  rollback: [HOLDER, "compare(this.#seen(), next, 'the vault')", 'undefined'],
+  notices: [ORDER, '!isSigned(notice, signature, writer)', 'false'],
+  'notice of the holder': [HOLDER, 'notice.holder !== this.#ownKey', 'false'],
+  'notice of before': [HOLDER, 'isBefore && indexIn(manifest, this.#ownKey) >= 0', 'false'],
   settling: [HOLDER, '!isUnsettled', 'true'],
   'own share': [HOLDER, '(hasShare || index < 0)', 'true'],
   'pending kept': [HOLDER, 'generation !== this.#manifest?.generation', 'true'],

@@ -416,10 +416,19 @@ export class World {
 
   private send(address: { readonly url: string }, request: HolderRequest): Promise<Fields> {
     const holder = this.holders.find(each => each.address.url === address.url) as ModelHolder
+    if (request.kind === 'manifest') this.checkReader(holder, String(request.text))
     return new Promise((done, failed) => {
       const copy = JSON.parse(toJSON(request)) as HolderRequest
       this.messages.push({ holder, request: copy, done, failed })
     })
+  }
+
+  /** A manifest names secrets and hosts: the writer sends it to no dropped holder, unless to make it one again. */
+  private checkReader(holder: ModelHolder, text: string): void {
+    const { dropped = [] } = JSON.parse(text).body as Pick<SignedManifest, 'dropped'>
+    const isDropped = dropped.some(({ key }) => key === holder.address.key)
+    if (isDropped && this.planned?.inUse.includes(holder) !== true)
+      this.broken.push(`holder ${holder.at} was dropped, and gets a manifest`)
   }
 
   /** Delivers messages in any order, and does what an adversary may do in between, until the work is over. */
@@ -548,7 +557,9 @@ export class World {
     if (this.sent.length === 0) return
     const { random, sent } = this
     const { holder, request } = random.of(random.chance(0.5) ? sent : sent.slice(-12))
-    await this.deliver(holder, request).catch(() => undefined)
+    // A malicious holder passes the notice that it has got on to others.
+    const to = request.kind === 'notice' ? random.of(this.holders) : holder
+    await this.deliver(to, request).catch(() => undefined)
   }
 
   /** What a malicious holder answers in place of what it is asked; undefined where it does as it should. */
@@ -577,7 +588,7 @@ export class World {
       const other = random.of(this.holders.filter(each => !each.isMalicious))
       return random.chance(0.5) ? { share: '{}' } : this.truth(other, request)
     }
-    return kind === 'manifest' ? { hasShare: random.chance(0.8) } : undefined
+    return ['manifest', 'notice'].includes(kind) ? { hasShare: random.chance(0.8) } : undefined
   }
 
   /** Accepts nothing, and shows the share of another. */
