@@ -224,6 +224,20 @@ test('a notice may come again, also after the holder was made one again', async 
   expect(sharesOf(third)).toEqual([])
 })
 
+test('a notice from before a recovery does not delete the share of a recovered generation', async () => {
+  const [, , third] = holders
+  const backup = `${vault.directory}.bak`
+  cpSync(vault.directory, backup, { recursive: true })
+  const { notice } = await dropThird()
+  rmSync(vault.directory, { recursive: true })
+  cpSync(backup, vault.directory, { recursive: true })
+  // The others have deleted their shares of this generation.
+  const error = await failureOf((await open()).recover({ after: 10 }))
+  expect(error.message).toMatch(/too few holders have a share of its generation 2/)
+  await sendNotice(third, notice)
+  expect(sharesOf(third)).toEqual(['2.json'])
+})
+
 test('a notice of another writer, for another holder or of another form changes nothing', async () => {
   const [first, , third] = holders
   const { notice } = await dropThird()
