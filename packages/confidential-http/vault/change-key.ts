@@ -302,8 +302,8 @@ export class KeyChanger {
 
   /**
    * Sends the manifest to the new holders, and then notices to those that were dropped. Deletes old
-   * shares and files once every new holder has its share. Returns the holders that could not be reached. If a
-   * new holder has no share, the change is taken back.
+   * shares and files once every new holder has its share. Returns the holders that could not be
+   * reached. If a new holder has no share, the change is taken back.
    */
   async #settle(next: SignedManifest, base: SignedManifest = next): Promise<readonly Unreached[]> {
     const { addresses = [], generation } = next
@@ -379,9 +379,9 @@ export class KeyChanger {
   }
 
   /**
-   * Settles a generation, so that nobody takes it back any more, and signs the notices for dropped
-   * holders, except for those that were told. If another process has changed the key meanwhile, that
-   * process settles its own generation.
+   * Settles a generation, so that nobody takes it back any more. Signs the notices for the dropped
+   * holders that were not told. If another process has changed the key meanwhile, that process
+   * settles its own generation.
    */
   async #amend(settling: Manifest, told: readonly string[] = []): Promise<SignedManifest> {
     const { next } = await this.#log.commit(this.#writer, now => {
