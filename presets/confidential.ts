@@ -9,7 +9,7 @@ import {
 import { responseEncryption } from '../plugins/confidential-http/response-encryption.js'
 import { rootCertificates } from '../plugins/confidential-http/root-certificates.js'
 import { type SecretVault, secrets } from '../plugins/confidential-http/secrets/index.js'
-import { templates } from '../plugins/confidential-http/templates/index.js'
+import { type TemplatesOptions, templates } from '../plugins/confidential-http/templates/index.js'
 import { upstreamFailures } from '../plugins/confidential-http/upstream-failures.js'
 
 /** Options of `confidentialPreset`. */
@@ -20,6 +20,11 @@ export interface ConfidentialPresetOptions {
   readonly network?: NetworkPolicyOptions
   /** Refuses secrets that were stored without a policy. @default false */
   readonly requirePolicies?: boolean
+  /**
+   * What to do if a request has a header that the policy of its secret does not allow: `refuse`, or
+   * `warn` in the log. @default 'refuse'
+   */
+  readonly policyHeaders?: TemplatesOptions['policyHeaders']
   /** The limits of sizes and times. */
   readonly limits?: LimitsOptions
 }
@@ -28,6 +33,7 @@ const schema = {
   vault: checkVault,
   network: unchecked<NetworkPolicyOptions | undefined>,
   requirePolicies: withDefault(false, checkBoolean),
+  policyHeaders: unchecked<TemplatesOptions['policyHeaders']>,
   limits: unchecked<LimitsOptions | undefined>,
 } satisfies Schema<ConfidentialPresetOptions>
 
@@ -44,6 +50,7 @@ export function confidentialPreset(options: ConfidentialPresetOptions): readonly
     vault,
     network,
     requirePolicies,
+    policyHeaders,
     limits: bounds,
   } = readOptions('confidentialPreset', options, schema)
   return [
@@ -51,7 +58,7 @@ export function confidentialPreset(options: ConfidentialPresetOptions): readonly
     secrets({ vault }),
     responseEncryption({ publicKey: vault.publicKey }),
     upstreamFailures(),
-    templates({ requirePolicies }),
+    templates({ requirePolicies, ...(policyHeaders && { policyHeaders }) }),
     networkPolicy(network),
     rootCertificates(),
   ]

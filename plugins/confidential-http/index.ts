@@ -23,6 +23,7 @@ export {
 export { rootCertificates } from './root-certificates.js'
 export {
   findViolation,
+  isOverridingHeader,
   type OpenedSecret,
   readUse,
   type SecretName,
@@ -30,6 +31,7 @@ export {
   type SecretRef,
   type SecretTarget,
   type SecretUse,
+  unnamedHeaders,
 } from './secret.js'
 export {
   readSecret,

@@ -113,6 +113,13 @@ export interface SecretPolicy {
    */
   readonly in?: readonly string[]
   /**
+   * The headers that a request may carry besides common ones, such as `accept`, and those that `in`
+   * names. A policy that names headers, methods or paths forbids every other header, because some
+   * servers read another method or path from it. Case does not matter, and `_` equals `-`.
+   * @default common headers, or every header if neither methods nor paths are named
+   */
+  readonly headers?: readonly string[]
+  /**
    * Whether the request may bring its own root certificates. An attacker who brings them and
    * controls the network can impersonate the host.
    * @default false
@@ -149,9 +156,33 @@ const METHODS: readonly string[] = [
   ...['UNLINK', 'UNLOCK', 'UPDATE', 'UPDATEREDIRECTREF', 'VERSION-CONTROL'],
 ]
 
-/** Headers that make some servers use another method or path than the request line has. */
-const METHOD_HEADERS = ['x-http-method', 'x-http-method-override', 'x-method-override']
-const PATH_HEADERS = ['x-original-url', 'x-override-url', 'x-rewrite-url']
+/**
+ * The headers that no server reads a method, a path or a host from. A policy that names methods or
+ * paths allows these headers without naming them.
+ */
+const COMMON_HEADERS: ReadonlySet<string> = new Set([
+  ...['accept', 'accept-charset', 'accept-encoding', 'accept-language', 'cache-control', 'pragma'],
+  ...['content-encoding', 'content-language', 'content-type', 'content-md5', 'content-digest'],
+  ...['api-key', 'apikey', 'authorization', 'x-access-token', 'x-api-key', 'x-auth-token'],
+  ...['date', 'digest', 'dnt', 'priority', 'range', 'repr-digest', 'user-agent', 'want-digest'],
+  ...['if-match', 'if-modified-since', 'if-none-match', 'if-range', 'if-unmodified-since'],
+  ...['baggage', 'b3', 'traceparent', 'tracestate', 'x-correlation-id', 'x-request-id'],
+  ...['idempotency-key', 'signature', 'signature-input', 'x-idempotency-key'],
+])
+
+/**
+ * Headers that make widespread servers use another method or path than the request line has. They
+ * are refused even where other headers outside a policy only cause a warning.
+ */
+const OVERRIDING_HEADERS: ReadonlySet<string> = new Set([
+  ...['x-http-method', 'x-http-method-override', 'x-method-override'],
+  ...['x-original-url', 'x-override-url', 'x-rewrite-url'],
+])
+
+/** The form in which names of headers are compared. Some servers read `_` as `-`. */
+function headerForm(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-')
+}
 
 /*
  * The plaintext of a secret with a policy has four parts. They are 4 magic bytes, the length of the
@@ -179,6 +210,7 @@ export function checkUse(
     methods: optional(listOf(checkMethod)),
     paths: optional(listOf(checkPath)),
     in: optional(listOf(checkPlace)),
+    headers: optional(listOf(checkHeader)),
     customRoots: optional(checkBoolean),
   } satisfies Schema<SecretPolicy>
   const checked = readOptions(field, checkObject(field, given), rules, `${field}.`)
@@ -237,6 +269,13 @@ function checkPlace(field: string, given: string): string {
   return place
 }
 
+function checkHeader(field: string, given: string): string {
+  const name = given.toLowerCase()
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name))
+    throw new ValidationError(`${field} must be the name of a header, as x-trace-id`)
+  return name
+}
+
 /**
  * Tells whether a value has the shape of a policy, so that it can be shown. An old policy may break
  * newer rules.
@@ -244,10 +283,11 @@ function checkPlace(field: string, given: string): string {
 export function isUse(value: unknown): value is SecretUse {
   if (value === 'anywhere') return true
   if (typeof value !== 'object' || value === null) return false
-  const { hosts, methods = [], paths = [], in: places = [], customRoots } = value as SecretPolicy
+  const policy = value as SecretPolicy
+  const { hosts, methods = [], paths = [], in: places = [], headers = [], customRoots } = policy
   const isList = (list: unknown): boolean =>
     Array.isArray(list) && list.every(each => /^[!-~]+$/.test(String(each)))
-  return [hosts, methods, paths, places].every(isList) && (customRoots ?? true) === true
+  return [hosts, methods, paths, places, headers].every(isList) && (customRoots ?? true) === true
 }
 
 /** Joins a policy and a value to the bytes to encrypt. */
@@ -298,28 +338,45 @@ export function findViolation(use: SecretUse, target: SecretTarget): string | un
   const { protocol, hostname, port, pathname } = new URL(target.url)
   const actual = { hostname: hostname.toLowerCase(), port: port === '' ? '443' : port }
   const { hosts, methods, paths, in: places, customRoots = false } = use
-  const { headers = [] } = target
-  const other = (names: readonly string[]): string | undefined =>
-    headers.find(each => names.includes(each.toLowerCase()))
   if (protocol !== 'https:') return 'a secret with a policy goes out over https alone'
   if (!hosts.some(host => isHost(host, actual))) return 'its policy does not name this host'
   if (methods !== undefined && !methods.includes(target.method.toUpperCase()))
     return `its policy does not name the method ${target.method}`
-  if (methods !== undefined && other(METHOD_HEADERS) !== undefined)
-    return `its policy names methods, and ${other(METHOD_HEADERS)} could name another`
   if (paths !== undefined) {
     const path = readPath(pathname)
     if (path === undefined) return 'its policy names paths, and this one can be read in two ways'
     if (!paths.some(named => isPath(named, path))) return 'its policy does not name this path'
-    if (other(PATH_HEADERS) !== undefined)
-      return `its policy names paths, and ${other(PATH_HEADERS)} could name another`
   }
+  const [header] = unnamedHeaders(use, target.headers ?? [])
+  if (header !== undefined) return `its policy does not name the header ${header}`
   if (target.hasCustomRoots && !customRoots)
     return 'its policy does not allow customRootCaCertPem, with which others could be this host'
   const { place } = target
   if (places === undefined || place === undefined) return undefined
   const isNamed = places.includes(place) || (place !== 'body' && places.includes('header'))
   return isNamed ? undefined : `its policy does not name the place ${place}`
+}
+
+/**
+ * Lists the headers of a request that a policy does not allow, in the order of the request. Some
+ * servers read another method, path or host from a header than the request line has. Nobody knows
+ * all these headers, so the policy names the allowed ones.
+ */
+export function unnamedHeaders(use: SecretUse, headers: readonly string[]): readonly string[] {
+  if (use === 'anywhere') return []
+  const { methods, paths, in: places = [], headers: named } = use
+  if (methods === undefined && paths === undefined && named === undefined) return []
+  const inHeaders = places.flatMap(each => (each.startsWith('header:') ? [each.slice(7)] : []))
+  const allowed = new Set([...(named ?? []), ...inHeaders].map(headerForm))
+  return headers.filter(each => {
+    const form = headerForm(each)
+    return !COMMON_HEADERS.has(form) && !allowed.has(form)
+  })
+}
+
+/** Tells whether widespread servers read another method or path from a header. */
+export function isOverridingHeader(header: string): boolean {
+  return OVERRIDING_HEADERS.has(headerForm(header))
 }
 
 function isHost(named: string, { hostname, port }: { hostname: string; port: string }): boolean {

@@ -440,7 +440,7 @@ export const withoutOptions: readonly string[] = [
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
-  'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall',
+  'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall isOverridingHeader unnamedHeaders',
   'watchStream describeStack isDenial isNotFound kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',

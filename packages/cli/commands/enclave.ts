@@ -77,6 +77,12 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     },
     audit: { is: 'file', help: 'record each request in this file; sluice audit verify reads it' },
     requirePolicies: { help: 'refuse secrets that were stored without a policy' },
+    policyHeaders: {
+      value: 'how',
+      choices: ['refuse', 'warn'],
+      help: 'refuse requests with a header that the policy of their secret does not allow, or warn once in the log',
+      default: 'refuse',
+    },
     loopback: { help: 'allow requests to this machine too' },
     privateNetworks: { help: 'allow requests to private networks too' },
     ...metricsOptions,
@@ -89,7 +95,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     const { maxTimeout, audit, insecurePermissions = false, rollbackState, vault } = options
     const { requestsAtOnce, requestsPerSecond, bytesPerSecond } = options
     const { host, port, maxConnections, maxConnectionsPerAddress, requirePolicies } = options
-    const { loopback = false, privateNetworks = false } = options
+    const { policyHeaders, loopback = false, privateNetworks = false } = options
     const log = standardError(io)
     protectSecrets(options.allowInstrumentation, io, log)
     // First, so that nothing runs if its port is in use.
@@ -98,7 +104,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
     const { owner } = await openVault(vault, { insecurePermissions, ...given({ rollbackState }) })
     const server = await startEnclaveServer({
-      ...{ vault, host, port, maxConnections, insecurePermissions, log },
+      ...{ vault, host, port, maxConnections, policyHeaders, insecurePermissions, log },
       ...given({ rollbackState, maxConnectionsPerAddress, requirePolicies }),
       secretKey: readKeyFile(options.key, { insecurePermissions }),
       callers: whichCallers(options.caller, options.callers, owner),

@@ -56,10 +56,15 @@ const policyOptions = {
     value: 'place',
     help: 'where in a request: body, header, or header:NAME (default: all); may be repeated',
   },
+  header: {
+    is: 'list',
+    value: 'name',
+    help: 'a header that requests may carry besides common ones, if there is a --method or a --path; may be repeated',
+  },
   customRoots: { help: 'allow requests that bring their own root certificates' },
   anywhere: {
     help: 'allow it to go anywhere',
-    excludes: ['host', 'method', 'path', 'in', 'customRoots'],
+    excludes: ['host', 'method', 'path', 'in', 'header', 'customRoots'],
   },
 } as const
 
@@ -220,7 +225,7 @@ function policyText(policy: SecretUse | undefined): string {
   if (policy === undefined) return 'policy unknown'
   if (policy === 'anywhere') return policy
   const { customRoots, ...lists } = policy
-  const parts = ['hosts', 'methods', 'paths', 'in'].flatMap(name => {
+  const parts = ['hosts', 'methods', 'paths', 'in', 'headers'].flatMap(name => {
     const list = lists[name as keyof typeof lists]
     return list === undefined ? [] : `${name} ${list.join(', ')}`
   })
@@ -232,17 +237,18 @@ function policyText(policy: SecretUse | undefined): string {
  * responses.
  */
 function readPolicy(key: string, options: Values<typeof policyOptions>): SecretUse {
-  const { host: hosts, method, path, in: places, customRoots } = options
-  const isNamed = hosts.length + method.length + path.length + places.length > 0 || customRoots
-  if (options.anywhere || (!isNamed && key === AES_KEY)) return 'anywhere'
+  const { host: hosts, method, path, in: places, header, customRoots } = options
+  const isNamed = [hosts, method, path, places, header].some(({ length }) => length > 0)
+  if (options.anywhere || (!isNamed && !customRoots && key === AES_KEY)) return 'anywhere'
   if (hosts.length === 0)
     throw new ValidationError(
-      'where the secret may go must be said: --host api.example.com (with --method, --path, --in), or --anywhere',
+      'where the secret may go must be said: --host api.example.com (with --method, --path, --in, --header), or --anywhere',
     )
   const some = (list: readonly string[]) => (list.length === 0 ? undefined : list)
   return {
     hosts,
-    ...given({ methods: some(method), paths: some(path), in: some(places), customRoots }),
+    ...given({ methods: some(method), paths: some(path), in: some(places) }),
+    ...given({ headers: some(header), customRoots }),
   }
 }
 

@@ -18,6 +18,8 @@ beforeAll(async () => {
   process.chdir(folder)
   vault = await createVault(join(folder, 'vault'))
   await vault.put({ key: 'token' }, SECRET, { policy: 'anywhere' })
+  const policy = { hosts: ['localhost', '127.0.0.1'], methods: ['GET'], customRoots: true }
+  await vault.put({ key: 'limited' }, SECRET, { policy })
 })
 afterAll(() => {
   process.chdir(home)
@@ -53,7 +55,7 @@ describe('sluice enclave', () => {
     const { child, output, ended, shows } = startCommand(
       [
         ...['enclave', '--key', 'enclave.key', '--caller', callerPublicKey],
-        ...['--port', '0', '--loopback'],
+        ...['--port', '0', '--loopback', '--policy-headers', 'warn'],
       ],
       { cwd: folder, input: null },
     )
@@ -76,6 +78,17 @@ describe('sluice enclave', () => {
       },
     })
     expect(json(response)).toEqual({ right: true })
+    const beside = await new ConfidentialHTTPClient().sendRequestAsync(runtime, {
+      vaultDonSecrets: [{ key: 'limited' }],
+      request: {
+        url: api.url,
+        method: 'GET',
+        multiHeaders: { Authorization: { values: ['{{.limited}}'] }, 'X-Any': { values: ['1'] } },
+        customRootCaCertPem: api.ca,
+      },
+    })
+    expect(json(beside)).toEqual({ right: true })
+    await shows(/warn .*secret limited has a policy that does not name the header x-any/)
     await runtime.close()
     await api.close()
     // Node's own answer to it is an inspector, in which all of the process can be read.

@@ -188,13 +188,14 @@ describe('sluice vault put', () => {
       [
         ...['--host', 'api.example.com', '--host', '.example.com', '--method', 'post'],
         ...['--path', '/v1/Accounts/*', '--in', 'header:Authorization', '--in', 'body'],
-        '--custom-roots',
+        ...['--header', 'X-Trace-Id', '--custom-roots'],
       ],
       {
         hosts: ['api.example.com', '.example.com'],
         methods: ['POST'],
         paths: ['/v1/Accounts/*'],
         in: ['header:authorization', 'body'],
+        headers: ['x-trace-id'],
         customRoots: true,
       },
     ],
@@ -209,13 +210,19 @@ describe('sluice vault put', () => {
     )
     if (args.includes('--path'))
       expect(listed.out).toMatch(
-        /Z {2}hosts api\.example\.com, \.example\.com {2}methods POST {2}paths \/v1\/Accounts\/\* {2}in header:authorization, body {2}custom roots\n$/,
+        /Z {2}hosts api\.example\.com, \.example\.com {2}methods POST {2}paths \/v1\/Accounts\/\* {2}in header:authorization, body {2}headers x-trace-id {2}custom roots\n$/,
       )
   })
 
   test('has a secret’s place said, but for that of the key of answers, which goes nowhere', async () => {
     const message = /^sluice: where the secret may go must be said: --host api\.example\.com/
-    for (const args of [[], ['--method', 'GET'], ['--path', '/'], ['--custom-roots']]) {
+    for (const args of [
+      [],
+      ['--method', 'GET'],
+      ['--path', '/'],
+      ['--header', 'x'],
+      ['--custom-roots'],
+    ]) {
       const { code, err } = await run(['put', 'key', ...args], VALUE)
       expect([code, err]).toEqual([2, expect.stringMatching(message)])
     }

@@ -12,6 +12,7 @@ import {
   type Handler,
   type Lifetime,
   type Log,
+  oneOf,
   optional,
   type Rule,
   readOptions,
@@ -56,6 +57,12 @@ export interface EnclaveSettings {
    */
   readonly requirePolicies?: boolean
   /**
+   * What to do if a request has a header that the policy of its secret does not allow. With `warn`,
+   * the request is made, and a warning is logged once for each secret and header.
+   * @default 'refuse'
+   */
+  readonly policyHeaders?: 'refuse' | 'warn'
+  /**
    * The URL of a module. Its default export makes the stack, and is called like
    * `confidentialPreset`.
    * @default `confidentialPreset`
@@ -84,6 +91,7 @@ export const settingRules: {
   network: optionsOf(networkPolicy),
   limits: optionsOf(limits),
   requirePolicies: withDefault(false, checkBoolean),
+  policyHeaders: withDefault('refuse', oneOf('refuse', 'warn')),
   stack: optional(checkText),
   rollbackState: optional(checkText),
   callerSecretKey: optional((field, given) => formatKey(parseKey(field, given))),

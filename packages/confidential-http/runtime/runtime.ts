@@ -94,6 +94,12 @@ export interface LocalRuntimeOptions<Config = unknown, Report = never>
    * @default false
    */
   readonly requirePolicies?: boolean
+  /**
+   * What to do if a request has a header that the policy of its secret does not allow. With `warn`,
+   * the request is made, and a warning is logged once for each secret and header.
+   * @default 'refuse'
+   */
+  readonly policyHeaders?: 'refuse' | 'warn'
   /** The limits of size and time. */
   readonly limits?: LimitsOptions
   /**

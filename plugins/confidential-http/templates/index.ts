@@ -1,7 +1,19 @@
-import { checkBoolean, readOptions, type Schema, withDefault } from '../../../core/options.js'
+import {
+  checkBoolean,
+  oneOf,
+  readOptions,
+  type Schema,
+  withDefault,
+} from '../../../core/options.js'
 import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from '../call.js'
 import { EnclaveError } from '../errors.js'
-import { findViolation, type SecretTarget, type SecretUse } from '../secret.js'
+import {
+  findViolation,
+  isOverridingHeader,
+  type SecretTarget,
+  type SecretUse,
+  unnamedHeaders,
+} from '../secret.js'
 import { renderTemplate } from './template.js'
 
 /** Options of `templates`. */
@@ -12,10 +24,17 @@ export interface TemplatesOptions {
    * @default false
    */
   readonly requirePolicies?: boolean
+  /**
+   * What to do if a request has a header that the policy of its secret does not allow. With `warn`,
+   * the request is made, and a warning is logged once for each secret and header.
+   * @default 'refuse'
+   */
+  readonly policyHeaders?: 'refuse' | 'warn'
 }
 
 const schema = {
   requirePolicies: withDefault(false, checkBoolean),
+  policyHeaders: withDefault('refuse', oneOf('refuse', 'warn')),
 } satisfies Schema<TemplatesOptions>
 
 /**
@@ -23,6 +42,8 @@ const schema = {
  * because a few short templates can expand to any length.
  */
 const MAX_FILLED = 1_024_000
+/** The most warnings of one enclave. Callers choose the names of headers, so there is no end. */
+const MAX_WARNINGS = 1000
 
 /**
  * Fills `{{.name}}` in header values and in a body that is text. Uses the public value of the name
@@ -30,14 +51,14 @@ const MAX_FILLED = 1_024_000
  * fails if the policy of the secret does not allow the place or the target. Then nothing is sent.
  */
 export function templates(options?: TemplatesOptions): EnclavePlugin {
-  const { requirePolicies } = readOptions('templates', options, schema)
+  const rules = readOptions('templates', options, schema)
   const warned = new Set<string>()
   return {
     name: 'templates',
     attempt: next =>
       async function fillPlaceholders(call) {
         const { body } = call
-        const filling = new Filling(call, requirePolicies, warned)
+        const filling = new Filling(call, rules, warned)
         const multiHeaders = filling.headers()
         const filled = typeof body === 'string' && {
           body: filling.fill('request.bodyString', body, 'body'),
@@ -54,8 +75,8 @@ export function templates(options?: TemplatesOptions): EnclavePlugin {
  */
 class Filling {
   readonly #call: ConfidentialCall
-  readonly #requirePolicies: boolean
-  /** The secrets without a policy for which a warning was logged. */
+  readonly #rules: Required<TemplatesOptions>
+  /** The warnings that were logged, so that each is logged once. */
   readonly #warned: Set<string>
   readonly #hasCustomRoots: boolean
   readonly #headers: readonly string[]
@@ -64,10 +85,10 @@ class Filling {
   /** How many more bytes the filled parts of the request may have. */
   #left: number
 
-  constructor(call: ConfidentialCall, requirePolicies: boolean, warned: Set<string>) {
+  constructor(call: ConfidentialCall, rules: Required<TemplatesOptions>, warned: Set<string>) {
     const { url, body, multiHeaders, connection } = call
     this.#call = call
-    this.#requirePolicies = requirePolicies
+    this.#rules = rules
     this.#warned = warned
     this.#hasCustomRoots = call.customRootCaCertPem !== undefined
     this.#headers = [...multiHeaders.keys(), ...call.headers.keys()]
@@ -126,20 +147,38 @@ class Filling {
    * `SECRET_POLICY` if the secret must not go there.
    */
   #checkPlace(key: string, place: string): void {
-    const { method, url, policies, secrets, scope } = this.#call
+    const { method, url, policies } = this.#call
     const policy = policies.get(key)
-    if (policy !== undefined) {
-      this.#used.set(key, policy)
-      this.#check(key, policy, { method, url, place, headers: this.#headers })
+    if (policy === undefined) {
+      if (this.#rules.requirePolicies)
+        throw notAllowed(key, 'it has no policy, which this enclave asks for')
+      this.#warn(key, 'has no policy: it may go anywhere')
       return
     }
-    if (this.#requirePolicies)
-      throw notAllowed(key, 'it has no policy, which this enclave asks for')
+    this.#used.set(key, policy)
+    this.#check(key, policy, { method, url, place, headers: this.#checkedHeaders(key, policy) })
+  }
+
+  /**
+   * Lists the headers that the policy of a secret is checked against. If other headers only cause a
+   * warning, logs them.
+   */
+  #checkedHeaders(key: string, policy: SecretUse): readonly string[] {
+    if (this.#rules.policyHeaders === 'refuse') return this.#headers
+    const unnamed = unnamedHeaders(policy, this.#headers)
+    for (const header of unnamed)
+      if (!isOverridingHeader(header))
+        this.#warn(key, `has a policy that does not name the header ${header.toLowerCase()}`)
+    return unnamed.filter(isOverridingHeader)
+  }
+
+  #warn(key: string, rule: string): void {
+    const { secrets, scope } = this.#call
     const { owner, namespace } = secrets.find(each => each.key === key) ?? {}
-    const name = `${owner}/${namespace}/${key}`
-    if (this.#warned.has(name)) return
-    this.#warned.add(name)
-    scope.log.warn?.(`secret ${key} has no policy: it may go anywhere`)
+    const warning = `${owner}/${namespace}/${key} ${rule}`
+    if (this.#warned.has(warning) || this.#warned.size >= MAX_WARNINGS) return
+    this.#warned.add(warning)
+    scope.log.warn?.(`secret ${key} ${rule}`)
   }
 
   #check(key: string, use: SecretUse, target: Omit<SecretTarget, 'hasCustomRoots'>): void {

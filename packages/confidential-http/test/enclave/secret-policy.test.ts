@@ -33,6 +33,8 @@ beforeAll(async () => {
   await put('authorising', { policy: { ...here, in: ['header:authorization'] } })
   await put('rooted', { policy: { hosts: ['localhost'] } })
   await put('pathed', { policy: { ...here, paths: ['/v1/accounts/*'] } })
+  await put('widened', { policy: { ...here, methods: ['GET'], headers: ['X-Trace_Id'] } })
+  await put('tokened', { policy: { ...here, methods: ['COPY', 'GET'], in: ['header:x-token'] } })
   await put('free', { policy: 'anywhere' })
 })
 
@@ -105,9 +107,85 @@ describe('a secret goes where its policy allows', () => {
     const rewriting = { 'X-Original-URL': { values: ['/admin'] } }
     expect(await failureOf(to('/v1/accounts/7', rewriting))).toMatchObject({
       code: 'SECRET_POLICY',
-      message: expect.stringContaining('X-Original-URL could name another'),
+      message: expect.stringContaining('its policy does not name the header X-Original-URL'),
     })
     expect(external.received).toEqual([])
+  })
+
+  test('beside headers that no server reads a method or a path from', async () => {
+    const beside = (key: string, headers: readonly string[], more: Partial<HTTPRequest> = {}) => {
+      const name = key === 'tokened' ? 'X-Token' : 'Authorization'
+      const multiHeaders = Object.fromEntries(
+        headers.map(each => [each, { values: ['/v1/admin'] }]),
+      )
+      const request = { ...inHeader(key, name), ...more }
+      return ask(
+        { ...request, multiHeaders: { ...multiHeaders, ...request.multiHeaders } },
+        { secrets: [key] },
+      )
+    }
+    const url = `${server.url}/v1/accounts/7`
+    expect(
+      (await beside('pathed', ['Accept', 'User-Agent', 'X-Request-Id'], { url })).statusCode,
+    ).toBe(200)
+    expect((await beside('widened', ['x_trace-ID'])).statusCode).toBe(200)
+    expect((await beside('tokened', [])).statusCode).toBe(200)
+    expect((await beside('here', ['X-Any', 'X-HTTP-Method'])).statusCode).toBe(200)
+    expect(lineOf('Authorization')).toEqual([`Bearer ${VALUE}`])
+    external.received.length = 0
+    const refused: readonly [string, string, Partial<HTTPRequest>?][] = [
+      ['pathed', 'X_Original_URL', { url }],
+      ['pathed', 'X-Envoy-Original-Path', { url }],
+      ['posted', 'X_HTTP_Method_Override', { method: 'POST' }],
+      ['tokened', 'Destination', { method: 'COPY' }],
+      ['widened', 'X-Trace-Id2'],
+    ]
+    for (const [key, header, more] of refused)
+      expect(await failureOf(beside(key, [header], more))).toMatchObject({
+        code: 'SECRET_POLICY',
+        mayHaveBeenSent: false,
+        message: `secret ${key}: its policy does not name the header ${header}; nothing was sent`,
+      })
+    expect(external.received).toEqual([])
+  })
+
+  test('where headers outside a policy only cause a warning, but not beside one that changes the method', async () => {
+    const enclave = enclaveOf({ policyHeaders: 'warn' })
+    const { log, lines } = keepLog()
+    enclave.listen(log)
+    const withHeader = (name: string) => {
+      const multiHeaders = {
+        ...inHeader('posted').multiHeaders,
+        [name]: { values: ['sk-live-not-this'] },
+      }
+      return ask({ method: 'POST', multiHeaders }, { enclave, secrets: ['posted'] })
+    }
+    for (const name of ['X-Any', 'X-Any', 'x-any', 'X-Other', 'Accept'])
+      expect((await withHeader(name)).statusCode).toBe(200)
+    expect(lines.filter(line => line.includes('does not name'))).toEqual([
+      'secret posted has a policy that does not name the header x-any undefined',
+      'secret posted has a policy that does not name the header x-other undefined',
+    ])
+    external.received.length = 0
+    for (const name of ['X-HTTP-Method-Override', 'X_Original_URL'])
+      expect(await failureOf(withHeader(name))).toMatchObject({ code: 'SECRET_POLICY' })
+    expect(external.received).toEqual([])
+  })
+
+  test('and a caller that makes up headers fills no log', async () => {
+    const enclave = enclaveOf({ policyHeaders: 'warn' })
+    const { log, lines } = keepLog()
+    enclave.listen(log)
+    const many = (from: number) =>
+      Object.fromEntries(
+        Array.from({ length: 250 }, (_, at) => [`X-${from + at}`, { values: [''] }]),
+      )
+    for (const from of [0, 250, 500, 750, 1000])
+      await ask(
+        { method: 'POST', multiHeaders: { ...inHeader('posted').multiHeaders, ...many(from) } },
+        { enclave, secrets: ['posted'] },
+      )
+    expect(lines.filter(line => line.includes('does not name'))).toHaveLength(1000)
   })
 
   test('does not count where it is listed, and put nowhere', async () => {

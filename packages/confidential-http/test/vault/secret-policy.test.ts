@@ -117,6 +117,11 @@ describe('a policy', () => {
     [{ hosts: ['a'], in: ['url'] }, /^policy\.in\[0\] must be body, header, or header:/],
     [{ hosts: ['a'], in: ['header:'] }, /^policy\.in\[0\] must be body/],
     [{ hosts: ['a'], customRoots: 1 }, /^policy\.customRoots must be/],
+    [{ hosts: ['a'], headers: [] }, /^policy\.headers must be a list that names at least one$/],
+    [{ hosts: ['a'], headers: 'x' }, /^policy\.headers must be a list/],
+    [{ hosts: ['a'], headers: ['x', 'x y'] }, /^policy\.headers\[1\] must be the name of a header/],
+    [{ hosts: ['a'], headers: ['x:'] }, /^policy\.headers\[0\] must be the name of a header/],
+    [{ hosts: ['a'], headers: ['*/*'] }, /^policy\.headers\[0\] must be the name of a header/],
     [{ host: ['a'] }, /unknown option 'host' of policy/],
     ['everywhere', /^policy must be/],
   ])('%j is refused', (given, message) => {
@@ -125,10 +130,10 @@ describe('a policy', () => {
 })
 
 describe('the paths of a policy', () => {
-  const at = (path: string, paths: readonly string[], headers: readonly string[] = []) =>
+  const at = (path: string, paths: readonly string[]) =>
     findViolation(policy({ paths, methods: ['GET'] }), {
       ...target,
-      ...{ headers, url: `https://api.example.com${path}` },
+      url: `https://api.example.com${path}`,
     })
 
   test.each([
@@ -217,16 +222,6 @@ describe('the paths of a policy', () => {
     expect(at(path, ['/v1/accounts/*'])).toMatch(why)
   })
 
-  test('are not left by a header that some servers read in place of the request line', () => {
-    expect(at('/v1', ['/v1'], ['X-Original-URL'])).toBe(
-      'its policy names paths, and X-Original-URL could name another',
-    )
-    expect(at('/v1', ['/v1'], ['x-http-method-override'])).toBe(
-      'its policy names methods, and x-http-method-override could name another',
-    )
-    expect(findViolation(policy(), { ...target, headers: ['X-Original-URL'] })).toBeUndefined()
-  })
-
   test('allow nothing that a server which decodes it again and again finds elsewhere', () => {
     const part = fc.constantFrom(
       '.',
@@ -258,11 +253,146 @@ describe('the paths of a policy', () => {
   })
 })
 
+describe('the headers beside a secret', () => {
+  const refused = [
+    // Another method.
+    ...['X-HTTP-Method', 'X-HTTP-Method-Override', 'X-Method-Override', 'X_HTTP_Method_Override'],
+    ...[
+      'x_http_method',
+      'X-HTTP_Method-Override',
+      'X_Method_Override',
+      'X-Method',
+      'X-Original-Method',
+    ],
+    ...[
+      'X-Forwarded-Method',
+      'X-Envoy-Original-Method',
+      'Access-Control-Request-Method',
+      'HTTP-Method',
+    ],
+    // Another path.
+    ...['X-Original-URL', 'X_Original_URL', 'X-Rewrite-URL', 'X_Rewrite_URL', 'X-Override-URL'],
+    ...[
+      'X-Original-URI',
+      'X-Forwarded-Uri',
+      'X-Forwarded-Path',
+      'X-Forwarded-Prefix',
+      'X-Request-URI',
+    ],
+    ...[
+      'X-Envoy-Original-Path',
+      'X-Http-Path-Override',
+      'X-HTTP-DestinationURL',
+      'X-Original-Path',
+    ],
+    ...[
+      'X-Script-Name',
+      'X-Accel-Redirect',
+      'X-Sendfile',
+      'X-Proxy-URL',
+      'Destination',
+      'Link',
+      'Slug',
+    ],
+    // Another host.
+    ...[
+      'X-Forwarded-Host',
+      'X-Host',
+      'X-Original-Host',
+      'X-HTTP-Host-Override',
+      'Forwarded',
+      'Proxy',
+    ],
+    // Neighbours of common headers, and one that nobody knows.
+    ...[
+      'X.HTTP.Method.Override',
+      "X'HTTP'Method",
+      'X-Api-Key-2',
+      'XAuthorization',
+      'Authorization-',
+      '-Accept',
+    ],
+    ...['Accept.', 'X--Api-Key', 'If', 'Cookie', 'X-Wap-Profile', 'X-Any'],
+  ]
+  const policies: readonly Partial<SecretPolicy>[] = [
+    { methods: ['GET'] },
+    { paths: ['/v1'] },
+    { methods: ['GET'], paths: ['/v1'] },
+    { headers: ['x-other'] },
+  ]
+  const rule = (given: Partial<SecretPolicy>, ...headers: readonly string[]) =>
+    findViolation(policy(given), { ...target, headers })
+
+  test.each(refused)('%s is refused where the policy names methods, paths or headers', header => {
+    for (const given of policies)
+      expect(rule(given, 'Accept', header)).toBe(`its policy does not name the header ${header}`)
+    for (const given of [{}, { in: ['body'] }, { customRoots: true }])
+      expect(rule(given, 'Accept', header)).toBeUndefined()
+    expect(findViolation('anywhere', { ...target, headers: [header] })).toBeUndefined()
+  })
+
+  test.each(refused)('%s is allowed where the policy names it, however it is spelt', header => {
+    for (const named of [
+      header,
+      header.toUpperCase(),
+      header.replaceAll('_', '-'),
+      header.replaceAll('-', '_'),
+    ])
+      for (const given of policies) {
+        expect(rule({ ...given, headers: [named] }, header)).toBeUndefined()
+        expect(rule({ ...given, in: ['body', `header:${named}`] }, header)).toBeUndefined()
+        expect(rule({ ...given, headers: [named, 'x-other'] }, header, 'X-Another')).toMatch(
+          /X-Another$/,
+        )
+      }
+  })
+
+  test.each([
+    ...[
+      'Accept',
+      'ACCEPT-ENCODING',
+      'accept-language',
+      'Authorization',
+      'Content-Type',
+      'Content-Encoding',
+    ],
+    ...[
+      'User-Agent',
+      'Idempotency-Key',
+      'X-API-Key',
+      'X_Api_Key',
+      'x-request-id',
+      'traceparent',
+      'TraceState',
+    ],
+    ...[
+      'Cache-Control',
+      'If-Match',
+      'If-None-Match',
+      'If-Modified-Since',
+      'If_Unmodified_Since',
+      'Date',
+      'Range',
+    ],
+  ])('%s is allowed by every policy', header => {
+    for (const given of policies) expect(rule(given, header)).toBeUndefined()
+  })
+
+  test('are not all allowed where the secret may be in any of them', () => {
+    expect(rule({ paths: ['/v1'], in: ['header'] }, 'X-Token')).toMatch(/X-Token$/)
+    expect(rule({ paths: ['/v1'], in: ['body', 'header:x-token'] }, 'X-Token')).toBeUndefined()
+  })
+})
+
 describe('what is encrypted', () => {
   test('has policy and value, and gives both again', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter }), value => {
-        for (const use of ['anywhere', policy({ methods: ['POST'], in: ['body'] })] as const) {
+        for (const use of [
+          'anywhere' as const,
+          policy({ methods: ['POST'], in: ['body'] }),
+          policy({ paths: ['/'], headers: ['X-Trace_Id'] }),
+        ]) {
           const read = readUse(withUse(use, bytes(value)))
           expect(read.use).toEqual(use)
           expect(Buffer.from(read.value)).toEqual(Buffer.from(bytes(value)))
