@@ -5,7 +5,7 @@ import {
   type Schema,
   withDefault,
 } from '../../../core/options.js'
-import { type ConfidentialCall, type EnclavePlugin, requestSize, utf8Length } from '../call.js'
+import { type ConfidentialCall, type EnclavePlugin, requestSize } from '../call.js'
 import { EnclaveError } from '../errors.js'
 import {
   findViolation,
@@ -14,7 +14,7 @@ import {
   type SecretUse,
   unnamedHeaders,
 } from '../secret.js'
-import { renderTemplate } from './template.js'
+import { type Room, renderTemplate } from './template.js'
 
 /** Options of `templates`. */
 export interface TemplatesOptions {
@@ -82,8 +82,7 @@ class Filling {
   readonly #headers: readonly string[]
   /** The policies of the secrets that were put into the request, by key. */
   readonly #used = new Map<string, SecretUse>()
-  /** How many more bytes the filled parts of the request may have. */
-  #left: number
+  readonly #room: Room
 
   constructor(call: ConfidentialCall, rules: Required<TemplatesOptions>, warned: Set<string>) {
     const { url, body, multiHeaders, connection } = call
@@ -99,7 +98,10 @@ class Filling {
       multiHeaders: new Map(names),
       ...(typeof body === 'object' && { body }),
     })
-    this.#left = (connection.maxRequestBytes ?? MAX_FILLED) - unfilled
+    this.#room = {
+      left: (connection.maxRequestBytes ?? MAX_FILLED) - unfilled,
+      isSecret: name => !call.publicValues.has(name),
+    }
   }
 
   headers(): ConfidentialCall['multiHeaders'] {
@@ -128,9 +130,7 @@ class Filling {
       if (secret !== undefined) this.#checkPlace(name, place)
       return secret
     }
-    const filled = renderTemplate(field, template, find, this.#left)
-    this.#left -= utf8Length(filled)
-    return filled
+    return renderTemplate(field, template, find, this.#room)
   }
 
   /**

@@ -19,6 +19,13 @@ export const functions: ReadonlyMap<string, TemplateFunction> = new Map<string, 
   ['urlquery', (_, values) => escapeQuery(values.join(''))],
 ])
 
+/**
+ * The most bytes that a function makes of one byte of its arguments, and adds to that. An escape of
+ * `json` or `js` has six bytes for a byte.
+ */
+const MAX_GROWTH = 6
+const MAX_ADDED = 8
+
 function only(field: string, values: readonly string[]): string {
   const [value] = values
   if (value !== undefined && values.length === 1) return value
@@ -172,44 +179,71 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
 /** Looks up the value of a name. Returns undefined if there is none. */
 export type FindValue = (name: string) => string | undefined
 
+/** The room that filled templates have. */
+export interface Room {
+  /** How many more bytes they may count for, in UTF-8. */
+  left: number
+  /** Whether a name is that of a secret, whose length nobody may find out. @default none is */
+  readonly isSecret?: (name: string) => boolean
+}
+
+/**
+ * A secret counts as a multiple of this many bytes, at least once. A vault stores at most 1022
+ * bytes. So the caller learns nothing about the length of a secret by adding bytes of its own until
+ * the request is too long.
+ */
+const SECRET_BYTES = 1024
+
+/** A value while its placeholder is filled. */
+interface Counted {
+  readonly value: string
+  /** Whether the value was made of a secret. */
+  readonly isSecret: boolean
+  /** How many bytes the value counts for. */
+  readonly bytes: number
+}
+
 /**
  * Fills a template of Go's text/template in one pass. Placeholders inside values are not filled.
  * Supports `{{.name}}`, the functions of `functions`, pipes to these functions, comments, spaces
- * inside the braces and trim markers. Any other action is an error. A result of more than
- * `maxBytes` bytes in UTF-8 is an error, too.
+ * inside the braces and trim markers. Any other action is an error. A result that has no room is an
+ * error, too. A placeholder with a secret takes as much room as it could ever need.
  */
 export function renderTemplate(
   field: string,
   template: string,
   find: FindValue,
-  maxBytes: number = Number.POSITIVE_INFINITY,
+  room: Room = { left: Number.POSITIVE_INFINITY },
 ): string {
   const parts: string[] = []
-  let left = maxBytes
   function tooLong(): EnclaveError {
     const rule = `${field}: with its placeholders filled, the request is too long`
     return new EnclaveError(rule, { code: 'LIMIT' })
   }
-  function push(part: string): void {
-    left -= utf8Length(part)
-    if (left < 0) throw tooLong()
+  function push(part: string, bytes: number = utf8Length(part)): void {
+    room.left -= bytes
+    if (room.left < 0) throw tooLong()
     parts.push(part)
   }
-  function findValue(name: string): string {
+  function findValue(name: string): Counted {
     const value = find(name)
     if (value === undefined) throw noValue(field, name)
-    return value
+    const isSecret = room.isSecret?.(name) === true
+    const bytes = utf8Length(value)
+    const whole = Math.max(1, Math.ceil(bytes / SECRET_BYTES)) * SECRET_BYTES
+    return { value, isSecret, bytes: isSecret ? whole : bytes }
   }
-  function evaluate({ steps }: Action): string | undefined {
-    let value: string | undefined
-    for (const { run, names } of steps) {
-      const values = [...names.map(findValue), ...(value === undefined ? [] : [value])]
-      // Functions only lengthen a text. So if the arguments are too long, the result is too long as
-      // well.
-      if (values.reduce((sum, { length }) => sum + length, 0) > left) throw tooLong()
-      value = run === undefined ? (values[0] ?? '') : run(field, values)
-    }
-    return value
+  function evaluate({ run, names }: Step, before: Counted | undefined): Counted {
+    const values = [...names.map(findValue), ...(before === undefined ? [] : [before])]
+    const sum = values.reduce((total, { bytes }) => total + bytes, 0)
+    const isSecret = values.some(each => each.isSecret)
+    const most = isSecret && run !== undefined ? sum * MAX_GROWTH + MAX_ADDED : sum
+    // Functions only lengthen a text. So if the arguments are too long, the result is too long as
+    // well.
+    if (most > room.left) throw tooLong()
+    const texts = values.map(({ value }) => value)
+    const value = run === undefined ? (texts[0] ?? '') : run(field, texts)
+    return { value, isSecret, bytes: isSecret ? most : utf8Length(value) }
   }
 
   let at = 0
@@ -225,8 +259,9 @@ export function renderTemplate(
     const action = readAction(template, start)
     if (action === undefined) throw unknownAction(field, template, start)
     push(action.trimBefore ? trimEnd(rest) : rest)
-    const value = evaluate(action)
-    if (value !== undefined) push(value)
+    let value: Counted | undefined
+    for (const step of action.steps) value = evaluate(step, value)
+    if (value !== undefined) push(value.value, value.bytes)
     trimNext = action.trimAfter
     at = action.end
   }

@@ -29,6 +29,37 @@ describe('secrets', () => {
     expect(external.received).toEqual([])
   })
 
+  test('of any length leave the caller the same room, so that it can measure none', async () => {
+    const room = 20_000
+    const enclave = enclaveOf({ limits: { maxRequestBytes: room, maxTimeout: 90_000 } })
+    const lengths = { none: 0, some: 8, many: 980 }
+    for (const [key, length] of Object.entries(lengths))
+      await vault.put({ key }, '<'.repeat(length), { policy: 'anywhere' })
+    const outcome = (key: string, placeholder: string, own: number) => {
+      const bodyString = 'x'.repeat(own) + placeholder.replaceAll('KEY', `.${key}`)
+      const asked = ask({ method: 'POST', bodyString }, { enclave, secrets: [key] })
+      return asked.then(
+        ({ statusCode }) => String(statusCode),
+        ({ code, message }) => `${code} ${message}`,
+      )
+    }
+    // From one outcome for every secret to the other.
+    for (const placeholder of ['{{KEY}}{{KEY}}', '{{js KEY}}']) {
+      const seen = new Set<string>()
+      for (let own = room - server.ca.length - 200; own > 12_000; own -= 450) {
+        const outcomes = await Promise.all(
+          Object.keys(lengths).map(key => outcome(key, placeholder, own)),
+        )
+        expect(outcomes).toEqual(outcomes.map(() => outcomes[0]))
+        seen.add(outcomes[0] as string)
+      }
+      expect([...seen]).toEqual([
+        'LIMIT request.bodyString: with its placeholders filled, the request is too long',
+        '200',
+      ])
+    }
+  })
+
   test('of another owner are refused, whoever names them', async () => {
     const other = 'f'.repeat(40)
     const named = [{ key: 'apiKey', namespace: 'main', owner: `0x${other}` }]
