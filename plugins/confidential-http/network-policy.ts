@@ -87,11 +87,23 @@ function blocked(rule: string): EnclaveError {
 type Network = 'public' | 'loopback' | 'private' | 'special'
 
 /**
+ * The addresses of clouds that give a machine its credentials, outside the other special addresses.
+ * Most clouds have 169.254.169.254 as well.
+ */
+const METADATA = {
+  // Azure.
+  ipv4: '168.63.129.16/32',
+  // AWS, Google, Oracle, Scaleway, Akamai, Alibaba.
+  ipv6: 'fd00:ec2::/32 fd20:ce::254/128 fd00:c1::a9fe:0/112 fd00:42::42/128 fd00:a9fe:a9fe::1/128 fd00:100::100:200/128',
+}
+
+/**
  * The special-purpose IPv4 addresses in the registries of IANA (RFC 6890). No public server has
  * such an address. IPv4 and IPv6 have separate lists, because a BlockList also matches an IPv4
- * address against IPv6 subnets that embed IPv4 addresses.
+ * address against IPv6 subnets that embed IPv4 addresses. The first list with an address counts.
  */
 const ipv4: readonly (readonly [Network, BlockList])[] = [
+  ['special', listOf(METADATA.ipv4)],
   ['loopback', listOf('127.0.0.0/8')],
   ['private', listOf('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16')],
   [
@@ -109,6 +121,7 @@ const ipv4: readonly (readonly [Network, BlockList])[] = [
  * unicast, they are the addresses for documentation and the addresses that embed IPv4 addresses.
  */
 const ipv6: readonly (readonly [Network, BlockList])[] = [
+  ['special', listOf(METADATA.ipv6)],
   ['loopback', listOf('::1/128')],
   ['private', listOf('fc00::/7')],
   [
