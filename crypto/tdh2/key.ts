@@ -1,7 +1,7 @@
 import { ValidationError } from '../../core/errors.js'
 import { checkNumber, checkObject } from '../../core/options.js'
-import { FieldReader, pointText, scalarText } from './encoding.js'
-import { checkPoint, checkScalar, GROUP, type Point, prepare } from './group.js'
+import { FieldReader, pointText, rejection, scalarText } from './encoding.js'
+import { checkPoint, checkScalar, G, GROUP, isSamePoint, type Point, prepare } from './group.js'
 
 /**
  * A public key. It encrypts data, and verifies ciphertexts and decryption shares. It is not secret.
@@ -35,7 +35,12 @@ export const MAX_NODES = 1000
  */
 export function parsePublicKey(json: string): PublicKey {
   const fields = FieldReader.ofGroup('public key', json)
-  return makePublicKey(fields.point('G_bar'), fields.point('H'), fields.points('HArray', MAX_NODES))
+  const [gBar, h] = [fields.point('G_bar'), fields.point('H')]
+  // Nobody may know the factor of Ḡ. Then a proof would show nothing, and a holder could be made to
+  // decrypt another ciphertext.
+  if (isSamePoint(gBar, G)) throw rejection('public key', 'G_bar must not be the base point')
+  if (isSamePoint(gBar, h)) throw rejection('public key', 'G_bar must not be H')
+  return makePublicKey(gBar, h, fields.points('HArray', MAX_NODES))
 }
 
 /** Writes a public key as JSON, byte for byte as the reference implementation does. */

@@ -42,6 +42,40 @@ async function outcomeOf(attempt: () => unknown): Promise<string> {
   }
 }
 
+describe('a public key', () => {
+  const fields = JSON.parse(set.public_key_json)
+  const base = ['6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296']
+    .concat('4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5')
+    .join('')
+  const g = Buffer.from(`04${base}`, 'hex').toString('base64')
+
+  test.each([
+    [
+      'the base point',
+      { G_bar: g },
+      'the public key is rejected: G_bar must not be the base point',
+    ],
+    ['H', { G_bar: fields.H }, 'the public key is rejected: G_bar must not be H'],
+    [
+      'H, in an H that is changed',
+      { H: fields.G_bar },
+      'the public key is rejected: G_bar must not be H',
+    ],
+  ])('whose second generator is %s is refused', async (_, change, message) => {
+    expect(await outcomeOf(() => parsePublicKey(JSON.stringify({ ...fields, ...change })))).toBe(
+      message,
+    )
+  })
+
+  test('whose second generator is any other point is read', async () => {
+    const [first] = fields.HArray
+    for (const change of [{}, { G_bar: first }, { H: first }, { HArray: [fields.G_bar, g] }])
+      expect(await outcomeOf(() => parsePublicKey(JSON.stringify({ ...fields, ...change })))).toBe(
+        'done',
+      )
+  })
+})
+
 /** These cases are told in words, not bytes. */
 const changes: Readonly<Record<string, object>> = {
   untouched: {},
