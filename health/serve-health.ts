@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Registry } from 'prom-client'
 import { asyncDispose } from '../core/async.js'
 import { foreignCause, ValidationError } from '../core/errors.js'
@@ -50,6 +50,17 @@ export interface HealthServer extends AsyncDisposable {
   waitFor(what: string): void
   /** Closes every connection, and stops the server. Idempotent. */
   close(): Promise<void>
+}
+
+/** The most connections. Prometheus and an orchestrator need a few. */
+const MAX_CONNECTIONS = 64
+/** The times in milliseconds and the sizes after which a connection is closed. */
+const limits = {
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 30_000,
+  connectionsCheckingInterval: 1000,
+  maxHeaderSize: 8192,
 }
 
 /** Answers a request: the status, and the lines of the body. */
@@ -111,9 +122,17 @@ export async function serveHealth(given?: ServeHealthOptions): Promise<HealthSer
     send(response, 200, await register.metrics(), register.contentType)
   }
 
-  const server = createServer(({ method, url = '' }, response) => {
+  const server = createServer(limits, ({ method, url = '' }, response) => {
     if (method !== 'GET' && method !== 'HEAD') return send(response, 405, 'requests are GET\n')
     answer(url, response).catch(() => response.destroy())
+  })
+  const open = new Set<Socket>()
+  server.on('connection', socket => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+    // The oldest makes room, so that connections which bring nothing keep nobody out.
+    const [oldest] = open
+    if (open.size > MAX_CONNECTIONS) oldest?.destroy()
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', cause => {

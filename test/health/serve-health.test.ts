@@ -1,3 +1,4 @@
+import { createConnection, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { startDataEngine } from '@sluice/engine'
 import { Registry } from 'prom-client'
@@ -22,6 +23,56 @@ async function ask({ url }: HealthServer, path: string, method = 'GET') {
   const answer = await fetch(`${url}${path}`, { method })
   return { status: answer.status, text: await answer.text() }
 }
+
+describe('connections of strangers', () => {
+  const connections: Socket[] = []
+  afterEach(() => {
+    for (const each of connections.splice(0)) each.destroy()
+  })
+  /** Opens a connection that sends this, and counts what comes back and whether it is closed. */
+  function connectTo({ url }: HealthServer, text: string) {
+    const { hostname, port } = new URL(url)
+    const seen = { isClosed: false, answer: '' }
+    const socket = createConnection(Number(port), hostname)
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      seen.isClosed = true
+    })
+    socket.on('data', chunk => {
+      seen.answer += chunk
+    })
+    socket.write(text)
+    connections.push(socket)
+    return seen
+  }
+
+  test('are bounded, and each must bring a request in time', async () => {
+    const server = await serve()
+    const slow = Array.from({ length: 200 }, () =>
+      connectTo(server, 'GET /live HTTP/1.1\r\nhost: x\r\n'),
+    )
+    // Those beyond the limit are closed at once, and keep no other out. The rest is closed once its time is up.
+    await until(() => slow.filter(({ isClosed }) => isClosed).length >= 136)
+    expect(slow.at(-1)?.isClosed).toBe(false)
+    expect(await ask(server, '/live')).toMatchObject({ status: 200 })
+    expect(slow.filter(({ answer }) => answer !== '')).toEqual([])
+    await until(() => slow.every(({ isClosed }) => isClosed))
+    expect(await ask(server, '/ready')).toMatchObject({ status: 503 })
+  }, 30_000)
+
+  test('do not bring long heads', async () => {
+    const server = await serve()
+    const right = connectTo(
+      server,
+      `GET /live HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(6000)}\r\n\r\n`,
+    )
+    const long = connectTo(
+      server,
+      `GET /live HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(9000)}\r\n\r\n`,
+    )
+    await until(() => right.answer.includes('200 OK') && long.answer.includes('431 '))
+  })
+})
 
 describe('the pages of health', () => {
   test('say that nothing has started yet', async () => {
