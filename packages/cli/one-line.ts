@@ -1,13 +1,15 @@
+import { shown } from 'sluice/internal'
+
 /** Replaces the options of the library in an error's advice by those of the command. */
 export function inOptions(text: string): string {
   return text.replace(/\btls\.(ca|cert|key)\b/g, '--$1')
 }
 
-/** Puts the text of an error into one line, and removes possible keys. */
+/** Puts the text of an error into one line, without control characters and possible keys. */
 export function inOneLine(text: string): string {
   // A line in brackets belongs to the line before it, so no semicolon separates them.
   const line = text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; '))
-  return hideKeys(inOptions(line))
+  return shown(hideKeys(inOptions(line)), Number.POSITIVE_INFINITY)
 }
 
 /**

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { codeOf, gunzip, type ReportChain, ReportLinks } from 'sluice/internal'
+import { codeOf, gunzip, quoted, type ReportChain, ReportLinks, shown } from 'sluice/internal'
 import { isFeedID, readHead } from 'sluice/report'
-import { shown, ToolError } from './tool-error.js'
+import { ToolError } from './tool-error.js'
 
 /** The most bytes of a recording, as it lies on the disk, and once it is decompressed. */
 const MAX_FILE = 67_108_864
@@ -56,7 +56,7 @@ async function openInside(folder: string, name: string): Promise<FileHandle> {
     if (/(^|[\\/])\.\.([\\/]|$)/.test(name) || /^[\\/]|^[a-z]:/i.test(name)) throw outside
     throw new ToolError(
       'invalid-input',
-      `file must name a recording: there is no ${JSON.stringify(shown(name))}. ${await listNames(folder)}`,
+      `file must name a recording: there is no ${quoted(name)}. ${await listNames(folder)}`,
     )
   }
   if (!path.startsWith(folder.endsWith(sep) ? folder : folder + sep)) throw outside
@@ -80,7 +80,7 @@ async function openInside(folder: string, name: string): Promise<FileHandle> {
 async function listNames(folder: string): Promise<string> {
   const names = (await readdir(folder)).filter(each => /\.(nd)?jsonl?(\.gz)?$/.test(each)).sort()
   if (names.length === 0) return 'The directory has no recordings.'
-  const listed = names.slice(-MAX_NAMED).map(each => shown(each))
+  const listed = names.slice(-MAX_NAMED).map(each => quoted(each))
   return `The last by name are ${listed.join(', ')}.`
 }
 

@@ -9,8 +9,9 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { VERSION } from 'sluice/client'
 import { abortable, createSemaphore, onAbort } from 'sluice/core'
+import { quoted, shown } from 'sluice/internal'
 import type { Service } from './service.js'
-import { shown, ToolError, toToolError } from './tool-error.js'
+import { ToolError, toToolError } from './tool-error.js'
 import { MAX_ANSWER, resultOf, schemaOf, sizeOf, type Tool, tools } from './tools.js'
 
 const CALL_TIME = 15_000
@@ -56,7 +57,7 @@ export async function serve(parts: ServerParts, signal: AbortSignal): Promise<vo
     const names = tools.map(({ name }) => name).join(', ')
     throw new McpError(
       ErrorCode.InvalidParams,
-      `there is no tool ${JSON.stringify(shown(params.name))}: the tools are ${names}`,
+      `there is no tool ${quoted(params.name)}: the tools are ${names}`,
     )
   })
   // What others sent is not logged: it could be anything.
@@ -162,7 +163,7 @@ function readInput({ input }: Tool, given: unknown): Record<string, unknown> {
   if (unknown !== undefined)
     throw new ToolError(
       'invalid-input',
-      `${JSON.stringify(shown(unknown, 40))} is no field: the fields are ${Object.keys(input.shape).join(', ')}`,
+      `${quoted(unknown, 40)} is no field: the fields are ${Object.keys(input.shape).join(', ')}`,
     )
   const read = input.safeParse(given)
   if (read.success) return read.data

@@ -1,13 +1,13 @@
 import { type Config, createClient, findFeed, type KnownFeed, knownFeeds } from 'sluice'
 import { type CatalogueFeed, type Client, isNotFound } from 'sluice/client'
 import { adviseName, isStreamsError, onAbort } from 'sluice/core'
-import { clientNames, pickOptions, presetOf } from 'sluice/internal'
+import { clientNames, pickOptions, presetOf, quoted, shown } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { type MarketVerdict, marketGuard } from 'sluice/plugins/market-guard'
 import { type Signers, type Verification, verifyReport } from 'sluice/plugins/verify'
 import { isFeedID, type Report } from 'sluice/report'
 import type { Settings } from './config.js'
-import { shown, ToolError } from './tool-error.js'
+import { ToolError } from './tool-error.js'
 
 /** A feed, with what is known of it. */
 export interface FoundFeed {
@@ -146,7 +146,7 @@ export class Service {
       const meant = advice.startsWith('did you mean') ? ` ${shown(advice, 120)}` : ''
       throw new ToolError(
         'unknown-feed',
-        `feed must be an id or a name that the service lists: ${JSON.stringify(shown(given))} is none.${meant} find_feeds lists them`,
+        `feed must be an id or a name that the service lists: ${quoted(given)} is none.${meant} find_feeds lists them`,
       )
     }
     const named = fitting.slice(0, MAX_NAMED).map(each => `${each.feedID} (${nameOf(each)})`)

@@ -28,15 +28,6 @@ export class ToolError extends Error {
   }
 }
 
-/** The most characters of a text that others wrote. */
-const MAX_SHOWN = 80
-
-/** A text of others without control characters, and cut to its first characters. */
-export function shown(text: string, max: number = MAX_SHOWN): string {
-  const plain = text.slice(0, max).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?')
-  return text.length > max ? `${plain}…` : plain
-}
-
 /**
  * The error to answer with. What a library or the service wrote is not passed on, because it could
  * hold a part of an unverified report: the words here are all there is.

@@ -1,7 +1,7 @@
 import type { NoReportError } from 'sluice'
 import type { CatalogueFeed } from 'sluice/client'
 import { isStreamsError } from 'sluice/core'
-import { inMilliseconds, type ReportChain } from 'sluice/internal'
+import { inMilliseconds, type ReportChain, shown } from 'sluice/internal'
 import { decodeReport } from 'sluice/plugins/decoders'
 import { verifyReport } from 'sluice/plugins/verify'
 import { checkProof, createProof } from 'sluice/proof'
@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { dateText, type PriceFacts, priceFacts } from './price-facts.js'
 import { readRecording } from './recordings.js'
 import { type FoundFeed, nameOf, type Service } from './service.js'
-import { shown, ToolError } from './tool-error.js'
+import { ToolError } from './tool-error.js'
 
 /** The most bytes of an answer, with its text and its structured content. */
 export const MAX_ANSWER = 16_384
