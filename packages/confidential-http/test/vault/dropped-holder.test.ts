@@ -88,7 +88,7 @@ test('a share that has expired is deleted by a holder that nobody has reached', 
   await gone.start()
   expect(sharesOf(gone)).toEqual([])
   expect((await failureOf(reveal(remote, nameOf('key')))).message).toMatch(
-    /^the shares of generation 5 expired at /,
+    /^it says "the shares of generation 5 expired at /,
   )
 })
 

@@ -62,7 +62,9 @@ describe('holders that are processes', () => {
     const next = [...others, first]
     const strange = await failureOf(remote.reshare({ addresses: addressesOf(next) }))
     expect(strange.message).toMatch(/^0 of the 2 holders it takes have dealt\n/)
-    expect(strange.message).toMatch(/holder 0 at \S+: [0-9a-f]{8}\.\.\. is not among the peers of/)
+    expect(strange.message).toMatch(
+      /holder 0 at \S+: it says "[0-9a-f]{8}\.\.\. is not among the peers of/,
+    )
     introduce([...holders, ...others])
     const done = await remote.reshare({ addresses: addressesOf(next), threshold: 3 })
     expect(done).toEqual({ generation: 3, leftOut: [] })
@@ -100,14 +102,14 @@ describe('holders that are processes', () => {
       await holder.start()
       expect(await failureOf(reveal(older, nameOf('key'), [at]))).toMatchObject({
         code: 'ROLLBACK',
-        message: 'change 5 of the vault was seen, and this is 4',
+        message: 'it says "change 5 of the vault was seen, and this is 4"',
       })
     }
     expect(await failureOf(older.reshare())).toMatchObject({ code: 'ROLLBACK' })
     await older.put({ key: 'other' }, 'another history', { policy: 'anywhere' })
     expect(await failureOf(reveal(older, nameOf('other'), [0]))).toMatchObject({
       code: 'ROLLBACK',
-      message: 'the vault has another history than was seen: its change 5 was another',
+      message: 'it says "the vault has another history than was seen: its change 5 was another"',
     })
   })
 
@@ -148,7 +150,10 @@ describe('holders that are processes', () => {
       ],
       [releasing, 'the vault has another history than was seen: its change 4 was another'],
     ] as const)
-      expect(await ask(request)).toMatchObject({ name: 'VaultError', message })
+      expect(await ask(request)).toMatchObject({
+        name: 'VaultError',
+        message: `it says "${message}"`,
+      })
     const long = { kind: 'response', body: 'x'.repeat(200_000), sequence, generation }
     expect(await failureOf(askHolder({ url, key }, boxKeys(), long))).toMatchObject({
       message: 'it answered 400',
@@ -165,7 +170,7 @@ describe('holders that are processes', () => {
     // The callers of their file may change while they run.
     const stranger = createKeys()
     const strange = await openVault(vault.directory, { callerSecretKey: stranger.secretKey })
-    const unknown = { code: 'VAULT', message: 'the holder does not know this caller' }
+    const unknown = { code: 'VAULT', message: 'it says "the holder does not know this caller"' }
     expect(await failureOf(reveal(strange, nameOf('key')))).toMatchObject(unknown)
     expect(await failureOf(reveal(vault, nameOf('key')))).toMatchObject({
       message: expect.stringMatching(/give the secret key that they know this caller by/),

@@ -38,7 +38,9 @@ describe('the least threshold of a holder', () => {
     await remote.reshare({ threshold: 3 })
     expect(least()).toEqual([3, 3, 3])
     const { message } = await failureOf(remote.reshare({ threshold: 2 }))
-    expect(message).toMatch(/^holder \d at \S+: the order has threshold 2, and this holder's/)
+    expect(message).toMatch(
+      /^holder \d at \S+: it says "the order has threshold 2, and this holder's/,
+    )
     for (const { directory } of holders) trust(directory, { minThreshold: 2 })
     await remote.reshare({ threshold: 2 })
     expect(least()).toEqual([2, 2, 2])
@@ -59,7 +61,7 @@ describe('the least threshold of a holder', () => {
     expect(failed.message.split('\n  ').sort()).toEqual([
       '0 of the 2 holders it takes have dealt',
       ...holders.map(
-        holder => `holder ${holders.indexOf(holder)} at ${holder.url}: ${tooLow(1, 2)}`,
+        holder => `holder ${holders.indexOf(holder)} at ${holder.url}: it says "${tooLow(1, 2)}"`,
       ),
     ])
     for (const { logged } of [second, third])
@@ -110,7 +112,8 @@ describe('the least threshold of a holder', () => {
       )
       for (const kind of ['invite', 'deal', 'accept']) {
         const failure = await failureOf(askHolder(holders[1], boxKeys(), { kind, ...signed }))
-        expect({ of, failure }).toMatchObject({ of, failure: { code: 'VAULT', message } })
+        const said = { code: 'VAULT', message: `it says "${message}"` }
+        expect({ of, failure }).toMatchObject({ of, failure: said })
       }
     }
     for (const { directory } of holders) trust(directory, { minThreshold: undefined })

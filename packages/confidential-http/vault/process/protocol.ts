@@ -6,6 +6,7 @@ import {
   formatKey,
   isPublicKey,
   parseKey,
+  quoted,
 } from 'sluice/internal'
 import { VaultError } from 'sluice/plugins/confidential-http'
 import {
@@ -54,6 +55,8 @@ export const MAX_REQUEST_BYTES: number = MAX_MANIFEST_BYTES + MAX_JSON_BYTES
 
 const VERSION = 1
 const MAX_ANSWER_BYTES = 1_048_576
+/** The most characters of a holder's message that are quoted. */
+const MAX_MESSAGE = 300
 /** Milliseconds within which a holder must answer. */
 const ANSWER_TIMEOUT = 10_000
 
@@ -170,15 +173,14 @@ function unanswered(why: string): VaultError {
 }
 
 /**
- * Makes the error for a holder's failure. A holder may lie, so its message is shown only if it is
- * plain text.
+ * Makes the error for a holder's failure. A holder may lie, so its message is quoted: nobody must
+ * take it for words of this library.
  */
 function failureOf(failure: unknown): VaultError {
   const { code, message } = fieldsOf(failure)
-  const text =
-    typeof message === 'string' && /^[\x20-\x7e]{1,400}$/.test(message) ? message : 'it failed'
+  const isText = typeof message === 'string' && message !== ''
   return new VaultError(
-    text,
+    isText ? `it says ${quoted(message, MAX_MESSAGE)}` : 'it failed',
     code === 'ROLLBACK' || code === 'SECRET_EXPIRED' ? { code } : undefined,
   )
 }

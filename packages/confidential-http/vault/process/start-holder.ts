@@ -27,6 +27,7 @@ import {
   parseKey,
   permissionRules,
   type Severity,
+  shown,
 } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { type OpenAuditLog, openAuditLog, watchRecords } from '../../audit/audit-log.js'
@@ -254,6 +255,9 @@ const CONNECTIONS = { maxConnections: 256, maxConnectionsPerAddress: 256 }
 const LONG = 1_048_576
 /** The most long requests that are read at a time, because they take memory. */
 const MAX_LONG = 2
+/** The most characters of a request's kind, and of an error, in a line of the log. */
+const MAX_KIND = 20
+const MAX_MESSAGE = 300
 /** The most characters of an order in a record. The identifier of the order comes first. */
 const MAX_ORDER = 80
 
@@ -324,18 +328,19 @@ async function answerWith(
   asker: string,
   isCaller: boolean,
 ): Promise<object> {
-  const shown = `${request.kind} of ${asker.slice(0, 8)}...`
+  // Anybody may send a request, of any kind.
+  const what = `${shown(request.kind, MAX_KIND)} of ${asker.slice(0, 8)}...`
   try {
     const answer = await holder.answer(request, asker)
     // An answer that can't be recorded is not sent.
     if (!('needs' in answer)) await record(records, request, asker, isCaller, answer)
-    log.debug?.(`answered: ${shown}`)
+    log.debug?.(`answered: ${what}`)
     counts.answered('ok')
     return { answer }
   } catch (thrown) {
     // The messages of other errors may quote a file.
     const error = isStreamsError(thrown) ? thrown : new VaultError('the holder failed')
-    log.warn?.(`rejected: ${shown}: ${error.message}`)
+    log.warn?.(`rejected: ${what}: ${shown(error.message, MAX_MESSAGE)}`)
     counts.answered(error.code)
     if (!isStreamsError(thrown, 'AUDIT'))
       await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
