@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { asError, isStreamsError, ValidationError } from '../../core/errors.js'
 import type { Log } from '../../core/log.js'
 import { createPermissions, type PermissionOptions, type Permissions } from './permissions.js'
@@ -96,13 +97,17 @@ export function openChangingFile<Value extends { readonly size: number }>(
   }
 }
 
-/** Identifies the file and its state, and says when it was last changed. */
+/**
+ * Identifies the file, its state and the mode of its folder, and says when the file was last
+ * changed.
+ */
 function stampOf(file: string): { readonly text: string; readonly changedAt: number } {
   const stats = statSync(file, { throwIfNoEntry: false, bigint: true })
   if (stats === undefined) return { text: '', changedAt: 0 }
   const { ino, ctimeNs, mtimeNs, size, mtimeMs } = stats
   // `ctimeNs` changes when the mode of the file changes, too.
-  return { text: `${ino} ${ctimeNs} ${mtimeNs} ${size}`, changedAt: Number(mtimeMs) }
+  const folder = statSync(dirname(file), { throwIfNoEntry: false })?.mode
+  return { text: `${ino} ${ctimeNs} ${mtimeNs} ${size} ${folder}`, changedAt: Number(mtimeMs) }
 }
 
 function readText(file: string, permissions: Permissions, maxBytes: number): string {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
@@ -24,6 +24,29 @@ test('a file that was refused is read once the reason is gone, though its conten
   chmodSync(file, 0o600)
   await until(() => entries.read().has('b'))
   expect([...entries.read()]).toEqual(['b', 'c'])
+  expect(errors).toHaveLength(1)
+})
+
+test('a file in whose folder others may write by now is told, and read once the folder is right', async () => {
+  const inner = join(folder, 'inner')
+  mkdirSync(inner, { mode: 0o700 })
+  const [file, errors] = [join(inner, 'entries.json'), [] as string[]]
+  writeFileSync(file, '["a"]', { mode: 0o600 })
+  const entries = openChangingFile(file, {
+    entries: 'entries',
+    parse: text => new Set(JSON.parse(text) as string[]),
+    log: { error: message => void errors.push(message) },
+  })
+  chmodSync(inner, 0o777)
+  expect([...entries.read()]).toEqual(['a'])
+  expect(errors).toEqual([
+    expect.stringContaining(`${inner} has the mode 0777: anybody may replace`),
+  ])
+  expect(entries.refusal).toMatch(/0777/)
+  for (const mode of [0o1777, 0o755, 0o700]) {
+    chmodSync(inner, mode)
+    await until(() => [...entries.read()].length === 1 && entries.refusal === undefined)
+  }
   expect(errors).toHaveLength(1)
 })
 

@@ -1,5 +1,5 @@
 import type { Log } from 'sluice/core'
-import { Health, type Measure, type Severity } from 'sluice/internal'
+import { Health, type Measure, type PermissionOptions, type Severity } from 'sluice/internal'
 import { watchVault } from '../vault/probe.js'
 
 /** A cause of an enclave. */
@@ -62,7 +62,10 @@ export class EnclaveHealth {
   }
 
   /** Begins to look at the enclave, and at its vault. */
-  start(read: () => EnclaveState, vault: string): void {
+  start(
+    read: () => EnclaveState,
+    { vault, ...options }: PermissionOptions & { readonly vault: string },
+  ): void {
     const { health } = this
     health.watch(() => {
       const { threadFailure, callersRefused } = read()
@@ -76,7 +79,8 @@ export class EnclaveHealth {
           : undefined,
       )
     })
-    void watchVault(vault, this.#ended.signal, ({ failure, threshold, holders, away }) => {
+    const { signal } = this.#ended
+    void watchVault(vault, options, signal, ({ failure, threshold, holders, away }) => {
       const here = `${holders - away.length} of ${holders} holders can release their parts, and it takes ${threshold}: ${away.join('; ')}`
       const areTooFew = holders - away.length < threshold
       health.set('vault-unreadable', failure)

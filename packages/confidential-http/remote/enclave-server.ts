@@ -154,7 +154,8 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     answering = serving
     const bounds = { maxConnections, maxConnectionsPerAddress, maxSealedBytes }
     const { url, end } = await listen({ host, port }, serving, bounds, watched, log)
-    watched.start(read, settings.vault)
+    const { vault, insecurePermissions = false } = settings
+    watched.start(read, { vault, insecurePermissions })
     async function close(): Promise<void> {
       watched.end()
       enclave.close()

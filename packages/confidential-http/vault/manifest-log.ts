@@ -16,6 +16,8 @@ import {
   signManifest,
 } from './manifest.js'
 import { compare, type RollbackState } from './rollback.js'
+import { SECRETS_FOLDER } from './secret-store.js'
+import { folderOf, SHARES_FOLDER } from './share-files.js'
 import { createBatch, createTurns } from './turns.js'
 
 /** The folder of the manifests. The manifest with the highest number is the vault's state. */
@@ -98,6 +100,8 @@ export class ManifestLog {
       const newest = await this.#seen.newest()
       const highest = Math.max(0, ...(await this.#numbers()))
       if (highest === 0) throw new VaultError(`${MANIFESTS_FOLDER} has no manifest`)
+      // The permissions of the folders may have changed since the vault was opened.
+      checkFolders(this.#folder, this.#cached?.generation)
       if (this.#cached?.sequence === highest) return this.#cached
       const found = await this.#read(highest)
       if (found === undefined) continue
@@ -219,6 +223,12 @@ export class ManifestLog {
       if (number <= last - RETAINED && number !== kept)
         await rm(this.#folder.path(fileOf(number)), { force: true })
   }
+}
+
+/** Throws (`PERMISSIONS`) if others may write in a folder of the vault. */
+export function checkFolders({ directory, permissions }: VaultFolder, generation?: number): void {
+  const shares = generation === undefined ? [] : [folderOf(generation)]
+  permissions.checkFolder(directory, [MANIFESTS_FOLDER, SECRETS_FOLDER, SHARES_FOLDER, ...shares])
 }
 
 function changedTooOften(): VaultError {

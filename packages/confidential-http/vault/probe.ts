@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { asError, createLifetime, isStreamsError, sleep } from 'sluice/core'
-import { boxKeys, createPermissions } from 'sluice/internal'
+import { boxKeys, createPermissions, type PermissionOptions } from 'sluice/internal'
 import { checkDirectory, VaultFolder } from './files.js'
 import { readIdentity, VAULT_FILE } from './identity.js'
 import { type HolderAddress, type SignedManifest, type Trust, trustOf } from './manifest.js'
@@ -34,13 +34,11 @@ const LOOK_INTERVAL = 5000
  */
 export async function watchVault(
   directory: string,
+  options: PermissionOptions,
   signal: AbortSignal,
   found: (finding: VaultFinding) => void,
 ): Promise<void> {
-  const folder = new VaultFolder(
-    checkDirectory(directory),
-    createPermissions({ insecurePermissions: true }),
-  )
+  const folder = new VaultFolder(checkDirectory(directory), createPermissions(options))
   let log: ManifestLog | undefined
   while (!signal.aborted) {
     try {
@@ -58,8 +56,7 @@ export async function watchVault(
 async function openLog(folder: VaultFolder): Promise<ManifestLog> {
   const identity = await readIdentity(folder)
   if (identity === undefined) throw new Error(`the vault has no ${VAULT_FILE}`)
-  const permissions = createPermissions({ insecurePermissions: true })
-  const seen = new RollbackState(undefined, permissions, identity.writer)
+  const seen = new RollbackState(undefined, folder.permissions, identity.writer)
   return new ManifestLog(folder, identity.writer, seen)
 }
 

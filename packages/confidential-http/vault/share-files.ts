@@ -23,7 +23,8 @@ export function shareFile(generation: number, index: number): string {
   return `${folderOf(generation)}/${index}.json`
 }
 
-function folderOf(generation: number): string {
+/** The folder of the shares of a generation. */
+export function folderOf(generation: number): string {
   return `${SHARES_FOLDER}/${generation}`
 }
 

@@ -13,12 +13,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { failureOf } from '@sluice/test-support/waiting.js'
-import { boxKeys } from 'sluice/internal'
-import { createKeys, readKeyFile } from '../../index.js'
+import { failureOf, until } from '@sluice/test-support/waiting.js'
+import { boxKeys, type Health } from 'sluice/internal'
+import { createKeys, readKeyFile, startEnclaveServer } from '../../index.js'
 import { writeKeyFile } from '../../key-file.js'
 import { createVault } from '../../vault/create-vault.js'
 import { openVault } from '../../vault/open-vault.js'
+import { startVaultHolder } from '../../vault/process/start-holder.js'
 import type { Vault } from '../../vault/vault.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-permissions-'))
@@ -66,6 +67,79 @@ onPosix('a vault that others may touch', () => {
       await openVault(vault.directory)
     },
   )
+
+  test.each(['', 'shares', 'shares/1', 'manifests', 'secrets'])(
+    'is not used any more once others may write in its folder %j, until that is mended',
+    async entry => {
+      const uses: readonly (() => Promise<unknown>)[] = [
+        () => vault.current(),
+        () => vault.list(),
+        () => vault.put({ key: 'other' }, 'value', { policy: 'anywhere' }),
+        () => vault.remove({ key: 'other' }),
+      ]
+      for (const use of uses) await use()
+      const folder = join(vault.directory, entry)
+      for (const mode of [0o770, 0o702, 0o777]) {
+        chmodSync(folder, mode)
+        for (const use of uses)
+          expect(await failureOf(use())).toMatchObject({
+            code: 'PERMISSIONS',
+            message: expect.stringContaining(
+              `${folder} has the mode 0${mode.toString(8)}: others may write in it`,
+            ),
+          })
+      }
+      const lax = await openVault(vault.directory, { insecurePermissions: true })
+      await lax.current()
+      for (const mode of [0o755, 0o700]) {
+        chmodSync(folder, mode)
+        for (const use of uses) await use()
+      }
+    },
+  )
+
+  test('is not used any more once anybody may replace its folder', async () => {
+    const above = at(`above-${count}`)
+    mkdirSync(above)
+    const made = await createVault(join(above, 'vault'))
+    chmodSync(above, 0o777)
+    expect(await failureOf(made.current())).toMatchObject({ code: 'PERMISSIONS' })
+    chmodSync(above, 0o1777)
+    await made.current()
+  })
+
+  test('is told by the enclave and by the holder that use it', async () => {
+    const [enclave, caller] = [createKeys(), createKeys()]
+    const server = await startEnclaveServer({
+      vault: vault.directory,
+      secretKey: enclave.secretKey,
+      callers: { [caller.publicKey]: vault.owner },
+    })
+    const directory = at(`holder-${count}`)
+    const trust = { writer: vault.writerKey, callers: [] }
+    const holder = await startVaultHolder({ directory, trust })
+    try {
+      mkdirSync(join(directory, 'shares'))
+      const told = ({ health }: { readonly health: Health<string> }, cause: string) =>
+        health.problems.find(each => each.cause === cause)?.message
+      const [manifests, shares] = [join(vault.directory, 'manifests'), join(directory, 'shares')]
+      for (const [mode, rule] of [
+        [0o777, /0777: others may write in it/],
+        [0o700, undefined],
+      ] as const) {
+        for (const folder of [manifests, shares]) chmodSync(folder, mode)
+        await until(() => {
+          const messages = [told(server, 'vault-unreadable'), told(holder, 'files-unreadable')]
+          return messages.every(each =>
+            rule === undefined ? each === undefined : rule.test(each ?? ''),
+          )
+        })
+      }
+    } finally {
+      await server.close()
+      await holder.close()
+    }
+  }, 60_000)
 
   test('is not opened, or made, below a folder where anybody may put another', async () => {
     const open = at(`open-${count}`)

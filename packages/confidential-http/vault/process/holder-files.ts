@@ -71,7 +71,9 @@ export class HolderFiles {
     this.#shares = folder.path(SHARES_FOLDER)
   }
 
+  /** Reads the trust for each request. Rejects if others may write in the folders by now. */
   async readTrust(): Promise<HolderTrust> {
+    this.#folder.permissions.checkFolder(this.#folder.directory, [SHARES_FOLDER])
     return checkTrust(await this.#readTrustFile())
   }
 
