@@ -1,5 +1,3 @@
-import { shown } from 'sluice/internal'
-
 /** Replaces the options of the library in an error's advice by those of the command. */
 export function inOptions(text: string): string {
   return text.replace(/\btls\.(ca|cert|key)\b/g, '--$1')
@@ -9,7 +7,8 @@ export function inOptions(text: string): string {
 export function inOneLine(text: string): string {
   // A line in brackets belongs to the line before it, so no semicolon separates them.
   const line = text.trim().replace(/\s*\n\s*(\()?/g, (_, bracket) => (bracket ? ' (' : '; '))
-  return shown(hideKeys(inOptions(line)), Number.POSITIVE_INFINITY)
+  // Others may have written a part of it.
+  return hideKeys(inOptions(line)).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?')
 }
 
 /**

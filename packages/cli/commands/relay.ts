@@ -144,13 +144,14 @@ export const addRelayCommand: AddCommand = defineCommand({
     const tls = readTLS(
       { ca: undefined, cert: options.gatewayCert, key: options.gatewayKey },
       '--gateway-',
+      io.stderr,
     )
     const { createRelay, DEFAULT_STREAM } = await import('@sluice/nats')
     const { createGateway } = await import('@sluice/nats/gateway')
     const nats = `NATS at ${serversOf(options).join(', ')}`
     metrics.waitFor(nats)
     const env = environmentOf(options, io)
-    const connection = await connectNats(options, { env, signal: io.signal })
+    const connection = await connectNats(options, { env, signal: io.signal, stderr: io.stderr })
     const ended = [stopped(io)]
     let relay: Relay | undefined
     let gateway: Gateway | undefined

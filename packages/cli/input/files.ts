@@ -1,10 +1,17 @@
-import { accessSync, constants, createReadStream, readdirSync, readFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  createReadStream,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { ValidationError } from 'sluice/core'
-import { codeOf, foreignCause } from 'sluice/internal'
-import type { IO } from '../io.js'
+import { codeOf, createPermissions, foreignCause } from 'sluice/internal'
+import { type IO, warn } from '../io.js'
 import { describeCode } from '../system-errors.js'
 
 /** Makes the error for a file that an option or an argument names. */
@@ -23,6 +30,29 @@ export function readFile(what: string, path: string): Buffer {
     return readFileSync(path)
   } catch (cause) {
     throw fileError(what, path, cause)
+  }
+}
+
+/** The files that each output was warned about. */
+const warned = new WeakMap<IO['stderr'], Set<string>>()
+
+/**
+ * Warns once if other users may read or change a file with a secret. Unlike the key of an enclave,
+ * such a file is used nevertheless, because many tools write it. Only POSIX systems have modes.
+ */
+export function warnOfOthers(stderr: IO['stderr'] | undefined, what: string, path: string): void {
+  if (stderr === undefined) return
+  const known = warned.get(stderr) ?? new Set()
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats?.isFile() !== true || known.has(path)) return
+  warned.set(stderr, known.add(path))
+  try {
+    createPermissions().checkFile(path, stats, 'secret')
+  } catch {
+    warn(
+      { stderr },
+      `${what}: other users may read or change ${path}, which has a secret: chmod 600 it`,
+    )
   }
 }
 

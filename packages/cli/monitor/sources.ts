@@ -99,7 +99,7 @@ function open(options: MonitorOptions, verify: Verify, first: Plugins, io: IO): 
   if (nats !== undefined)
     return openLog(
       { ...options, nats },
-      { env: environmentOf(options, io), signal: io.signal },
+      { env: environmentOf(options, io), signal: io.signal, stderr: io.stderr },
       verify,
       first,
     )
@@ -138,7 +138,7 @@ async function openDemo(verify: Verify, first: Plugins): Promise<Opened> {
 
 async function openLog(
   options: LogOptions,
-  io: Pick<IO, 'env' | 'signal'>,
+  io: Pick<IO, 'env' | 'signal' | 'stderr'>,
   verify: Verify,
   first: Plugins,
 ): Promise<Opened> {

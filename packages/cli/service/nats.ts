@@ -3,7 +3,7 @@ import { RelayLogError } from '@sluice/nats'
 import { ValidationError } from 'sluice/core'
 import { foreignCause } from 'sluice/internal'
 import { inGroup, type Values } from '../command.js'
-import { loadPackage, readFile } from '../input/files.js'
+import { loadPackage, readFile, warnOfOthers } from '../input/files.js'
 import { type IO, unlessStopped } from '../io.js'
 import { readTLS } from './service.js'
 
@@ -61,7 +61,7 @@ export function serversOf({ nats }: Pick<LogOptions, 'nats'>): readonly string[]
  */
 export async function connectNats(
   options: LogOptions,
-  { env, signal }: Pick<IO, 'env' | 'signal'>,
+  { env, signal, stderr }: Pick<IO, 'env' | 'signal'> & Partial<Pick<IO, 'stderr'>>,
   reconnect = true,
 ): Promise<NatsConnection> {
   const { natsCa, natsCert, natsKey } = options
@@ -71,7 +71,8 @@ export async function connectNats(
     '@nats-io/transport-node @nats-io/jetstream @nats-io/kv',
     () => import('@nats-io/transport-node'),
   )
-  const tls = readTLS({ ca: natsCa, cert: natsCert, key: natsKey }, '--nats-')
+  const tls = readTLS({ ca: natsCa, cert: natsCert, key: natsKey }, '--nats-', stderr)
+  if (options.creds !== undefined) warnOfOthers(stderr, '--creds', options.creds)
   const user = findUser(options, env, library)
   const settings = {
     servers,

@@ -5,7 +5,7 @@ import { ValidationError } from 'sluice/core'
 import { checkURL, clientNames, pickOptions, presetOf } from 'sluice/internal'
 import type { DecodedReport } from 'sluice/plugins/decoders'
 import { given, inGroup, type Values } from '../command.js'
-import { readFile, readText } from '../input/files.js'
+import { readFile, readText, warnOfOthers } from '../input/files.js'
 import type { IO } from '../io.js'
 import { flagOf } from '../values.js'
 import { KeptCatalogue } from './catalogue.js'
@@ -54,7 +54,7 @@ export function findService(options: ServiceOptions, io: IO): Service {
   const found = findContext(options.context, env)
   const { name = '', context = {} } = found ?? {}
   const contextEnv =
-    context.envFile === undefined ? {} : readEnvFile(`context ${name}`, context.envFile)
+    context.envFile === undefined ? {} : readSecretEnv(`context ${name}`, context.envFile, io)
   const named = urlsOf(options, env) ?? urlsOf(context, contextEnv) ?? {}
   const urls = { ...endpoints.testnet, ...named }
   checkURLsOf(urls, named, options, urlsOf(options, env) === undefined ? name : undefined)
@@ -65,7 +65,7 @@ export function findService(options: ServiceOptions, io: IO): Service {
     ...urls,
     network: networkOf(urls.endpoint),
     credentials: credentials?.apiKey && credentials.userSecret ? credentials : undefined,
-    egress: readEgress(options, context, passphrase),
+    egress: readEgress(options, context, passphrase, io),
     context: name === '' ? undefined : name,
     kept: new KeptCatalogue(env, urls.endpoint, credentials?.apiKey),
   }
@@ -142,9 +142,10 @@ function networkOf(url: string): NetworkName | undefined {
  * The environment, with the variables of `--env-file` added. A variable that is already set keeps
  * its value.
  */
-export function environmentOf({ envFile }: ServiceOptions, { env }: IO): IO['env'] {
+export function environmentOf({ envFile }: ServiceOptions, io: IO): IO['env'] {
+  const { env } = io
   if (envFile !== undefined)
-    for (const [name, value] of Object.entries(readEnvFile('--env-file', envFile)))
+    for (const [name, value] of Object.entries(readSecretEnv('--env-file', envFile, io)))
       env[name] ??= value
   return env
 }
@@ -156,11 +157,22 @@ export function readEnvFile(what: string, path: string): Env {
   return util.parseEnv(readText(what, path))
 }
 
+/** Matches the names of variables with a secret. */
+const SECRET = /KEY|SECRET|PASS|SEED|TOKEN/i
+
+/** Reads the variables of a file. Warns if it has a secret that other users may read. */
+function readSecretEnv(what: string, path: string, { stderr }: IO): Env {
+  const env = readEnvFile(what, path)
+  if (Object.keys(env).some(name => SECRET.test(name))) warnOfOthers(stderr, what, path)
+  return env
+}
+
 /** Reads the proxy and the certificates for connections to the service. */
 function readEgress(
   options: ServiceOptions,
   context: ServiceContext,
   passphrase: string | undefined,
+  { stderr }: IO,
 ): Service['egress'] {
   const proxy = options.proxy ?? context.proxy
   if (proxy?.includes('@'))
@@ -169,7 +181,7 @@ function readEgress(
     )
   const { ca, cert, key } = options
   const paths = (ca ?? cert ?? key) ? { ca, cert, key } : pick(context)
-  const tls = readTLS(paths)
+  const tls = readTLS(paths, '--', stderr)
   return given({ proxy, tls: paths.key && passphrase ? { ...tls, passphrase } : tls })
 }
 
@@ -180,7 +192,8 @@ function pick({ ca, cert, key }: ServiceContext): Parameters<typeof readTLS>[0] 
 /** Reads the files of certificates that the options name. Returns undefined if they name none. */
 export function readTLS(
   paths: Readonly<Record<'ca' | 'cert' | 'key', string | undefined>>,
-  prefix = '--',
+  prefix: string,
+  stderr: IO['stderr'] | undefined,
 ): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer } | undefined {
   const named = Object.entries(given(paths))
   if (named.length === 0) return undefined
@@ -191,6 +204,9 @@ export function readTLS(
         throw new ValidationError(
           `${prefix}${name} must be a file in PEM: ${path} has no line "-----BEGIN …"`,
         )
+      // Of an encrypted key, the passphrase is the secret.
+      if (name === 'key' && !content.includes('ENCRYPTED'))
+        warnOfOthers(stderr, `${prefix}${name}`, path)
       return [name, content]
     }),
   )

@@ -21,7 +21,7 @@ let envFile: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-contexts-'))
   envFile = join(folder, 'engine.env')
-  writeFileSync(envFile, settings(engine))
+  writeFileSync(envFile, settings(engine), { mode: 0o600 })
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
@@ -86,7 +86,7 @@ test('an option comes before the environment, and the environment before the con
 test('a key of a local engine stays refused at the public service', async () => {
   const { apiKey, userSecret } = localCredentials
   const keys = join(folder, 'keys.env')
-  writeFileSync(keys, `API_KEY=${apiKey}\nUSER_SECRET=${userSecret}\n`)
+  writeFileSync(keys, `API_KEY=${apiKey}\nUSER_SECRET=${userSecret}\n`, { mode: 0o600 })
   await run(`context add wrong --mainnet --env-file ${keys}`)
   await run(`context add default --env-file ${keys}`)
   await run(

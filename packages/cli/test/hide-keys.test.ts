@@ -26,6 +26,7 @@ test.each([
     "sluice: unknown option '--jsn' (Did you mean --json?)",
   ],
   ['answered 401\n  The service says: no', 'answered 401; The service says: no'],
+  ['it says \x1b[2J\x07\r\u202eno\u2028yes\t…', 'it says ?[2J???no?yes?…'],
 ])('%j is printed in one line', (text, line) => {
   expect(inOneLine(text)).toBe(line)
 })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -136,6 +136,36 @@ describe('which service is asked', () => {
     serving.stop()
     expect((await serving.ended).code).toBe(0)
   })
+
+  const onPosix = process.platform === 'win32' ? test.skip : test
+  onPosix(
+    'a file with a secret that others may read or change is told, and used nevertheless',
+    async () => {
+      const feedID = `0x0003${'5a'.repeat(30)}`
+      await using engine = await startDataEngine({ feeds: [feedID] })
+      const [file, key] = [join(folder, 'told.env'), join(folder, 'told.pem')]
+      writeFileSync(
+        file,
+        `API_KEY=${engine.apiKey}\nUSER_SECRET=${engine.userSecret}\nREST_URL=${engine.endpoint}\n`,
+      )
+      writeFileSync(key, '-----BEGIN PRIVATE KEY-----\n')
+      const said = (what: string, path: string) =>
+        `sluice: ${what}: other users may read or change ${path}, which has a secret: chmod 600 it\n`
+      for (const [mode, isTold] of [
+        ...([0o644, 0o640, 0o604, 0o620, 0o666] as const).map(each => [each, true] as const),
+        ...([0o600, 0o400, 0o700] as const).map(each => [each, false] as const),
+      ]) {
+        for (const path of [file, key]) chmodSync(path, mode)
+        expect(await runHere(['feeds', '--env-file', file])).toMatchObject({
+          ...{ code: 0, out: `${feedID}\n` },
+          err: isTold ? said('--env-file', file) : '',
+        })
+        const { err } = await runHere(['feeds', '--env-file', file, '--key', key, '--cert', key])
+        expect(err.includes(said('--key', key))).toBe(isTold)
+        expect(err).not.toContain('--cert: other')
+      }
+    },
+  )
 
   test('options take precedence over the environment, and the environment over a file, which is read only if asked', async () => {
     const feedID = `0x0003${'5a'.repeat(30)}`

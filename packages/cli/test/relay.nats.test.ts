@@ -252,7 +252,7 @@ describe('sluice relay', () => {
 
     test('is the user of --env-file', async () => {
       const file = join(folder(), 'nats.env')
-      writeFileSync(file, `NATS_USER=relay\nNATS_PASSWORD=${password}\n`)
+      writeFileSync(file, `NATS_USER=relay\nNATS_PASSWORD=${password}\n`, { mode: 0o600 })
       expect(await run({}, '--env-file', file)).toMatchObject({ code: 0, err: '' })
     })
 
