@@ -3,9 +3,9 @@ import { type DataEngine, startDataEngine } from '@sluice/engine'
 import {
   APIError,
   AuthenticationError,
+  EntitlementError,
   createClient,
   defaultPreset,
-  EntitlementError,
   isStreamsError,
   type Plugin,
   ValidationError,

@@ -7,11 +7,11 @@ import {
 } from '@sluice/engine'
 import { connectSocket } from '../../../client/transport/socket.js'
 import {
+  EntitlementError,
   type Client,
   type Config,
   createClient,
   type DecodedReport,
-  EntitlementError,
   type Gap,
   type Status,
   type Stream,
