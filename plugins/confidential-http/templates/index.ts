@@ -42,7 +42,7 @@ const schema = {
  * because a few short templates can expand to any length.
  */
 const MAX_FILLED = 1_024_000
-/** The most warnings of one enclave. Callers choose the names of headers, so there is no end. */
+/** After so many warnings, headers cause no more, because callers make up the names of headers. */
 const MAX_WARNINGS = 1000
 
 /**
@@ -167,7 +167,7 @@ class Filling {
     if (this.#rules.policyHeaders === 'refuse') return this.#headers
     const unnamed = unnamedHeaders(policy, this.#headers)
     for (const header of unnamed)
-      if (!isOverridingHeader(header))
+      if (!isOverridingHeader(header) && this.#warned.size < MAX_WARNINGS)
         this.#warn(key, `has a policy that does not name the header ${header.toLowerCase()}`)
     return unnamed.filter(isOverridingHeader)
   }
@@ -176,7 +176,7 @@ class Filling {
     const { secrets, scope } = this.#call
     const { owner, namespace } = secrets.find(each => each.key === key) ?? {}
     const warning = `${owner}/${namespace}/${key} ${rule}`
-    if (this.#warned.has(warning) || this.#warned.size >= MAX_WARNINGS) return
+    if (this.#warned.has(warning)) return
     this.#warned.add(warning)
     scope.log.warn?.(`secret ${key} ${rule}`)
   }
