@@ -141,12 +141,23 @@ export class Answering {
     watched?.answered('failure' in outcome ? outcome.failure.code : 'ok')
     const json = toJSON({ id, ...outcome })
     leave?.(Buffer.byteLength(json))
+    if ('failure' in outcome && status === 429)
+      await this.#holdRefusal(name, outcome.failure, sender)
     const body = await this.#threads.run(() => ({ type: 'seal-answer', json, replyTo }), sender)
     return {
       status,
       body,
       retryAfter: 'failure' in outcome ? outcome.failure.retryAfter : undefined,
     }
+  }
+
+  async #holdRefusal(
+    caller: string,
+    { retryAfter = 0 }: Failure,
+    { signal }: Sender,
+  ): Promise<void> {
+    if (await this.#turns.holdRefusal(caller, retryAfter, signal)) return
+    throw new Rejection(429, 'this caller does not wait after its refusals', false)
   }
 
   /** Waits until no request is running, and zeroes the boot key. */

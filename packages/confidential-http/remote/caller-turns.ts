@@ -1,4 +1,4 @@
-import { onAbort } from 'sluice/core'
+import { onAbort, sleep } from 'sluice/core'
 import { EnclaveError } from 'sluice/plugins/confidential-http'
 
 /** How many requests of all callers run at once, beyond the places that each caller has. */
@@ -21,8 +21,22 @@ const HALF_LIFE = 1000
 /** For how many milliseconds after its last request a caller counts as one of the others. */
 const PRESENT = 60_000
 
+/**
+ * For how many milliseconds a refusal is held back at most. A caller that asks again at once after
+ * each refusal would cost the others as much as its requests.
+ */
+const MAX_HOLD = 1000
+/** How many refusals of a caller are held back at a time. */
+const MAX_HELD = 64
+/** How many running requests the start, the end or the refusal of a request counts as. */
+const EVENT_WEIGHT = 4
+
 interface Account {
   running: number
+  /** How many requests have started, ended or been refused since the last charge. */
+  events: number
+  /** How many refusals are held back. */
+  held: number
   /** Milliseconds of processor time that the caller has used lately. */
   used: number
   /** Milliseconds of processor time that the caller may use now. Below zero if it used too much. */
@@ -67,6 +81,7 @@ export class CallerTurns {
       const start = (): void => {
         forget()
         account.running++
+        account.events++
         this.#running++
         resolve(() => this.#leave(account))
       }
@@ -88,7 +103,22 @@ export class CallerTurns {
   #leave(account: Account): void {
     this.#settle()
     account.running--
+    account.events++
     this.#running--
+  }
+
+  /**
+   * Counts a refused request of a caller, and waits for a part of the time after which the caller
+   * may ask again. Resolves with false if the refusal should not even be sealed.
+   */
+  async holdRefusal(caller: string, retryAfter: number, signal: AbortSignal): Promise<boolean> {
+    this.#settle()
+    const account = this.#accountOf(caller)
+    account.events++
+    if (account.held >= MAX_HELD) return false
+    account.held++
+    await sleep(Math.min(retryAfter, MAX_HOLD), signal).finally(() => account.held--)
+    return true
   }
 
   /** Starts a request that waits, of the caller that has used least. */
@@ -122,7 +152,7 @@ export class CallerTurns {
     return !isAlone && account.used >= most / 2
   }
 
-  /** Charges the callers for the time since the last call, by how many requests each runs. */
+  /** Charges the callers for the time since the last call. */
   #settle(): void {
     const now = this.#now()
     const passed = now - this.#settledAt
@@ -133,24 +163,34 @@ export class CallerTurns {
     this.#settledAt = now
     const accounts = [...this.#accounts.values()]
     const sharing = accounts.filter(account => this.#isHeavy(account)).length
+    const all = accounts.reduce((sum, account) => sum + weightOf(account), 0)
     for (const [caller, account] of this.#accounts) {
-      const cost = this.#running === 0 ? 0 : (worked * account.running) / this.#running
+      const cost = all === 0 ? 0 : (worked * weightOf(account)) / all
+      account.events = 0
       account.used = account.used * 2 ** (-passed / HALF_LIFE) + cost
       const paid = (passed / 1000) * (PER_SECOND / Math.max(1, sharing))
       account.left = Math.min(BURST, account.left + paid - cost)
-      const isQuiet = account.running + account.waiting.size === 0
+      const isQuiet = account.running + account.waiting.size + account.held === 0
       if (isQuiet && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
     }
   }
 
   #accountOf(caller: string): Account {
     const account = this.#accounts.get(caller) ?? {
-      ...{ running: 0, used: 0, left: BURST, seenAt: this.#settledAt },
+      ...{ running: 0, events: 0, held: 0, used: 0, left: BURST, seenAt: this.#settledAt },
       waiting: new Set(),
     }
     this.#accounts.set(caller, account)
     return account
   }
+}
+
+/**
+ * The part of a caller in the work of the last milliseconds. A request costs most when it starts
+ * and when it ends. In between it may wait for its API, or for a long answer.
+ */
+function weightOf({ running, events }: Account): number {
+  return EVENT_WEIGHT * events + running
 }
 
 function tooMuch(retryAfter: number): EnclaveError {

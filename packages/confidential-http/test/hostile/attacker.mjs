@@ -62,7 +62,8 @@ process.on('message', async message => {
         note((await client.sendRequestAsync(runtime, { request })).statusCode)
       } catch (error) {
         note(error.code)
-        await pause(error.retryAfter ?? 20)
+        // The impatient one does not care for Retry-After.
+        if (way !== 'impatient') await pause(error.retryAfter ?? 20)
       }
     }
   }

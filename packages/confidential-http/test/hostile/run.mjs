@@ -1,4 +1,4 @@
-// Two callers of one enclave, one of whom is hostile in ten ways, one after the other. Of the other, no request may fail, and the
+// Two callers of one enclave, one of whom is hostile in eleven ways, one after the other. Of the other, no request may fail, and the
 // median may take at most twice as long as in quiet.
 //   node packages/confidential-http/test/hostile/run.mjs [WAY …] [--seconds N]
 import { fork } from 'node:child_process'
@@ -20,6 +20,7 @@ const ways = {
   sizes: 'requests and answers as large as they may be',
   templates: 'two thousand placeholders a request',
   plain: 'as many quick requests as it can send',
+  impatient: 'the same, at once again after each refusal',
   strangers: 'messages of nobody, each on a connection of its own',
 }
 

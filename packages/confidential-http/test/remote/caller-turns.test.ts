@@ -121,3 +121,46 @@ test('a request that is given up no longer waits', async () => {
   await hostile.done
   expect(jest.getTimerCount()).toBe(0)
 })
+
+test('a caller that asks again at once has its refusals held back, and later not sealed', async () => {
+  const { turns } = createEnclave(5)
+  const answered: boolean[] = []
+  for (let count = 0; count < 70; count++)
+    void turns.holdRefusal('hostile', 5000, signal).then(isSealed => answered.push(isSealed))
+  await jest.advanceTimersByTimeAsync(10)
+  expect(answered).toEqual(Array(6).fill(false))
+  await jest.advanceTimersByTimeAsync(1000)
+  expect(answered.filter(isSealed => isSealed)).toHaveLength(64)
+  // A refusal that says less is held for less, and one of a client that has gone for no time.
+  const short = turns.holdRefusal('hostile', 50, signal)
+  await jest.advanceTimersByTimeAsync(51)
+  expect(await short).toBe(true)
+  const gone = new AbortController()
+  const hung = turns.holdRefusal('hostile', 5000, gone.signal).catch(thrown => String(thrown))
+  gone.abort(new Error('gone'))
+  expect(await hung).toContain('gone')
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('refusals are charged to who caused them', async () => {
+  let worked = 0
+  const turns = new CallerTurns(
+    () => worked,
+    () => Date.now(),
+  )
+  const leave = await turns.enter('other', signal)
+  for (let count = 0; count < 200; count++) {
+    void turns.holdRefusal('hostile', 10, signal)
+    await jest.advanceTimersByTimeAsync(5)
+    worked += 5
+  }
+  leave()
+  // The other has been charged for half at most, so that it still starts at once.
+  let isStarted = false
+  void turns.enter('other', signal).then(() => {
+    isStarted = true
+  })
+  await Promise.resolve()
+  await Promise.resolve()
+  expect(isStarted).toBe(true)
+})
