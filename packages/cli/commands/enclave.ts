@@ -1,4 +1,6 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Vault } from '@sluice/confidential-http/vault'
 import { ValidationError } from 'sluice/core'
 import { formatKey, parseKey, shownKey } from 'sluice/internal'
 import { type AddCommand, defineCommand, given } from '../command.js'
@@ -102,12 +104,12 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     await using metrics = await startMetrics(options, io)
     const { openVault } = await import('@sluice/confidential-http/vault')
     const { readKeyFile, startEnclaveServer } = await import('@sluice/confidential-http')
-    const { owner } = await openVault(vault, { insecurePermissions, ...given({ rollbackState }) })
+    const opened = await openVault(vault, { insecurePermissions, ...given({ rollbackState }) })
     const server = await startEnclaveServer({
       ...{ vault, host, port, maxConnections, policyHeaders, insecurePermissions, log },
       ...given({ rollbackState, maxConnectionsPerAddress, requirePolicies }),
       secretKey: readKeyFile(options.key, { insecurePermissions }),
-      callers: whichCallers(options.caller, options.callers, owner),
+      callers: whichCallers(options.caller, options.callers, opened.owner),
       network: { loopback, privateNetworks },
       limits: { maxTimeout, defaultTimeout: Math.min(5000, maxTimeout) },
       callerLimits: { requestsAtOnce, ...given({ requestsPerSecond, bytesPerSecond }) },
@@ -115,6 +117,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
       ...given({ audit: audit === undefined ? undefined : { file: audit, insecurePermissions } }),
     })
     metrics.add(server.health)
+    for (const weakness of weaknessesOf(opened, options)) log.warn?.(weakness)
     tell(io, bold('An enclave is running; Ctrl-C ends it'))
     say(io, `ENCLAVE_URL=${server.url}`)
     say(io, `ENCLAVE_PUBLIC_KEY=${server.publicKey}`)
@@ -122,6 +125,32 @@ export const addEnclaveCommand: AddCommand = defineCommand({
     await server.close()
   },
 })
+
+/** What makes a theft easier: where keys and shares lie, and which checks are off. */
+function weaknessesOf(
+  { directory, holders }: Vault,
+  { requirePolicies, rollbackState }: { requirePolicies?: boolean; rollbackState?: string },
+): readonly string[] {
+  const found: string[] = []
+  const urls = holders.flatMap(({ url }) => (url === undefined ? [] : [new URL(url)]))
+  if (urls.length === 0)
+    found.push(
+      'all shares of the vault’s key lie in its directory: whoever reads this directory has every secret, so the threshold protects nothing. Run holders as processes, each under a user of its own',
+    )
+  else if (urls.every(({ hostname }) => LOOPBACK.test(hostname)))
+    found.push('all holders run on this machine: its root has every secret')
+  if (existsSync(join(directory, 'writer.json')))
+    found.push(
+      'the writer’s key lies in the vault’s directory: whoever reads writer.json can replace every secret. Keep it on the machine on which you put secrets',
+    )
+  if (requirePolicies !== true)
+    found.push('a secret without a policy may be sent anywhere: --require-policies refuses it')
+  if (rollbackState === undefined)
+    found.push('after a restart, an older copy of the vault is believed: set --rollback-state')
+  return found
+}
+
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/
 
 /**
  * Returns the path of the file of callers. Without a file, returns an object that maps each

@@ -62,6 +62,14 @@ describe('sluice enclave', () => {
     await shows(/ENCLAVE_PUBLIC_KEY=/)
     const [, url = ''] = /ENCLAVE_URL=(.*)/.exec(output.out) ?? []
     expect(output.out).toContain(`ENCLAVE_PUBLIC_KEY=${enclavePublicKey}\n`)
+    // It says what its layout is worth.
+    for (const weakness of [
+      'all shares of the vault',
+      'writer.json',
+      '--require-policies',
+      '--rollback-state',
+    ])
+      expect(output.err).toContain(weakness)
 
     const runtime = createRemoteRuntime({
       url,
