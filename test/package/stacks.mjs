@@ -31,7 +31,7 @@ async function checkMapped(node, folder, format) {
     assert.ok(isCalled, `${file}:${line} has no ${expected}: ${source}`)
   }
   assert.ok(frames.length > 3, `the stack has ${frames.length} frames of sources`)
-  assert.equal(frames[0].file, 'core/options.ts')
+  assert.equal(frames[0].file, 'dist/src/core/options.ts')
 }
 
 async function checkUnmapped(node, folder, format) {

@@ -158,6 +158,7 @@ const peers = [
   ['dist/cjs/plugins/prometheus.d.ts', "'prom-client'"],
   ['dist/cjs/health/serve-health.d.ts', "'prom-client'"],
   ['dist/cjs/jest.d.ts', "'jest-environment-node'"],
+  ['dist/esm/jest.d.ts', "'jest-environment-node'"],
 ]
 
 /** What the entry for our packages alone leads to: they run on Node. */
