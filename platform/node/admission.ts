@@ -75,30 +75,39 @@ const MAX_WAITING = 1024
 /** Above this number of addresses, idle ones are forgotten. */
 const MAX_LINES = 4096
 
-/** Begins the work of an asker that waits. */
-type Begin = () => void
+/** Of so many tasks, at least one is a stranger's, if strangers wait. */
+const STRANGERS_EVERY = 4
+
+/** An asker that waits. */
+interface Waiting {
+  begin(): void
+  refuse(): void
+}
 
 /** The strangers of one address. */
 interface Line {
-  readonly waiting: Set<Begin>
+  readonly waiting: Set<Waiting>
   readonly bucket: TokenBucket
 }
 
 /**
  * Limits how much work is done at the same time. The connections of callers come first, one caller
  * after the other: a caller with a hundred tasks delays another by one of them. Strangers get the
- * rest, one address after the other, each address at a limited rate. Strangers wait and are not
- * rejected at once, because a client that is answered at once asks again at once.
+ * rest, and a fourth at least, one address after the other, each address at a limited rate.
+ * Strangers wait and are not rejected at once, because a client that is answered at once asks again
+ * at once. If too many wait, the newest of the longest line is rejected.
  */
 export class Admission {
   readonly #overload: () => Error
   readonly #now: (() => number) | undefined
   /** The tasks that wait, by caller. The caller that was served last is at the end. */
-  readonly #callers = new Map<string, Set<Begin>>()
+  readonly #callers = new Map<string, Set<Waiting>>()
   /** The lines by address. The address that was served last is at the end. */
   readonly #lines = new Map<string, Line>()
   #free: number
   #strangers = 0
+  /** How many tasks of callers have begun since the last one of a stranger. */
+  #sinceStranger = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
   /** `width` is how many tasks run at once, and `overload` the error if too many wait. */
@@ -118,26 +127,49 @@ export class Admission {
       const name = caller()
       const isStranger = name === undefined
       const queue = isStranger ? this.#lineOf(address, isKnown()).waiting : this.#queueOf(name)
-      if (isStranger && (this.#strangers >= MAX_WAITING || queue.size >= MAX_PER_ADDRESS))
-        return reject(this.#overload())
-      const begin = (): void => {
-        forget()
-        resolve(() => {
-          this.#free++
-          this.#serve()
-        })
+      if (isStranger && !this.#hasRoom(queue)) return reject(this.#overload())
+      const waiting: Waiting = {
+        begin: () => {
+          forget()
+          resolve(() => {
+            this.#free++
+            this.#serve()
+          })
+        },
+        refuse: () => {
+          forget()
+          reject(this.#overload())
+        },
       }
       const forget = onAbort(signal, () => {
-        if (queue.delete(begin) && isStranger) this.#strangers--
+        if (queue.delete(waiting) && isStranger) this.#strangers--
         reject(signal.reason)
       })
-      queue.add(begin)
+      queue.add(waiting)
       if (isStranger) this.#strangers++
       this.#serve()
     })
   }
 
-  #queueOf(caller: string): Set<Begin> {
+  #hasRoom(own: ReadonlySet<Waiting>): boolean {
+    if (own.size >= MAX_PER_ADDRESS) return false
+    return this.#strangers < MAX_WAITING || this.#shorten(own)
+  }
+
+  /** Rejects the newest of the longest line. Returns false if `own` is as long as that. */
+  #shorten(own: ReadonlySet<Waiting>): boolean {
+    let longest = own
+    for (const { waiting } of this.#lines.values())
+      if (waiting.size > longest.size) longest = waiting
+    const newest = [...longest].at(-1)
+    if (longest === own || newest === undefined) return false
+    ;(longest as Set<Waiting>).delete(newest)
+    this.#strangers--
+    newest.refuse()
+    return true
+  }
+
+  #queueOf(caller: string): Set<Waiting> {
     const queue = this.#callers.get(caller) ?? new Set()
     this.#callers.set(caller, queue)
     return queue
@@ -159,39 +191,42 @@ export class Admission {
 
   #serve(): void {
     while (this.#free > 0) {
-      const begin = this.#takeCaller() ?? this.#takeStranger()
-      if (begin === undefined) return
+      const isTheirTurn = ++this.#sinceStranger >= STRANGERS_EVERY
+      const stranger = isTheirTurn ? this.#takeStranger() : undefined
+      const next = stranger ?? this.#takeCaller() ?? this.#takeStranger()
+      if (next === undefined) return
       this.#free--
-      begin()
+      next.begin()
     }
   }
 
-  #takeCaller(): Begin | undefined {
+  #takeCaller(): Waiting | undefined {
     for (const [caller, queue] of this.#callers) {
       this.#callers.delete(caller)
-      const [begin] = queue
-      if (begin === undefined) continue
-      queue.delete(begin)
+      const [next] = queue
+      if (next === undefined) continue
+      queue.delete(next)
       this.#callers.set(caller, queue)
-      return begin
+      return next
     }
     return undefined
   }
 
-  #takeStranger(): Begin | undefined {
+  #takeStranger(): Waiting | undefined {
     let soonest = Number.POSITIVE_INFINITY
     for (const [address, line] of this.#lines) {
-      const [begin] = line.waiting
-      if (begin === undefined) continue
+      const [next] = line.waiting
+      if (next === undefined) continue
       const wait = line.bucket.msUntil(1)
       soonest = Math.min(soonest, wait)
       if (wait > 0) continue
-      line.waiting.delete(begin)
+      line.waiting.delete(next)
       line.bucket.spend(1)
       this.#strangers--
       this.#lines.delete(address)
       this.#lines.set(address, line)
-      return begin
+      this.#sinceStranger = 0
+      return next
     }
     clearTimeout(this.#timer)
     if (soonest < Number.POSITIVE_INFINITY)

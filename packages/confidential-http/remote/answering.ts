@@ -30,6 +30,8 @@ export interface SealedAnswer {
   readonly body: Uint8Array
   /** Milliseconds after which the caller may ask again. */
   readonly retryAfter?: number | undefined
+  /** To be called once the answer was written, or can't be written any more. */
+  sent?(): void
 }
 
 /** Options of `Answering`. */
@@ -80,6 +82,7 @@ export class Answering {
    * impossible.
    */
   async bootKey(asker: Uint8Array, sender: Sender): Promise<SealedAnswer> {
+    this.#turns.note(sender.caller())
     if (!isPublicKey(asker)) throw new Rejection(400, 'the body is not a public key')
     const evidence = await this.#makeEvidence(asker, sender)
     const body = await this.#threads.run(() => {
@@ -97,6 +100,7 @@ export class Answering {
   async request(sealed: Uint8Array, sender: Sender): Promise<SealedAnswer> {
     const arrivedAt = Date.now()
     const { keys, callers, limits, enclave, watched } = this.#options
+    this.#turns.note(sender.caller())
     if (!isFor(sealed, keys.boot))
       throw new Rejection(410, 'the request is not sealed to the boot key of this enclave')
     if (sealed.byteLength < MIN_SEALED_BYTES) throw new Rejection(400, 'the request is too short')
@@ -140,24 +144,34 @@ export class Answering {
     }
     watched?.answered('failure' in outcome ? outcome.failure.code : 'ok')
     const json = toJSON({ id, ...outcome })
-    leave?.(Buffer.byteLength(json))
-    if ('failure' in outcome && status === 429)
-      await this.#holdRefusal(name, outcome.failure, sender)
-    const body = await this.#threads.run(() => ({ type: 'seal-answer', json, replyTo }), sender)
+    // Until it was written, an answer counts as a request that is running.
+    const sent = (): void => leave?.(Buffer.byteLength(json))
+    let body: Uint8Array
+    try {
+      // Who was refused at once must not come again at once.
+      if ('failure' in outcome && status !== 200 && owner !== undefined)
+        await this.#holdRefusal(name, status, outcome.failure, sender)
+      body = await this.#threads.run(() => ({ type: 'seal-answer', json, replyTo }), sender)
+    } catch (thrown) {
+      sent()
+      throw thrown
+    }
     return {
       status,
       body,
+      sent,
       retryAfter: 'failure' in outcome ? outcome.failure.retryAfter : undefined,
     }
   }
 
   async #holdRefusal(
     caller: string,
-    { retryAfter = 0 }: Failure,
+    status: number,
+    { retryAfter = 100 }: Failure,
     { signal }: Sender,
   ): Promise<void> {
     if (await this.#turns.holdRefusal(caller, retryAfter, signal)) return
-    throw new Rejection(429, 'this caller does not wait after its refusals', false)
+    throw new Rejection(status, 'this caller does not wait after its refusals')
   }
 
   /** Waits until no request is running, and zeroes the boot key. */

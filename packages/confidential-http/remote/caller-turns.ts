@@ -28,12 +28,12 @@ const PRESENT = 60_000
 const MAX_HOLD = 1000
 /** How many refusals of a caller are held back at a time. */
 const MAX_HELD = 64
-/** How many running requests the start, the end or the refusal of a request counts as. */
-const EVENT_WEIGHT = 4
+/** The most milliseconds of processor time that a caller owes. */
+const MAX_DEBT = 2000
 
 interface Account {
   running: number
-  /** How many requests have started, ended or been refused since the last charge. */
+  /** How many messages came, and how many requests started or ended, since the last charge. */
   events: number
   /** How many refusals are held back. */
   held: number
@@ -56,6 +56,10 @@ export class CallerTurns {
   readonly #now: () => number
   readonly #accounts = new Map<string, Account>()
   #running = 0
+  /** How many messages of strangers came since the last charge. Nobody pays for them. */
+  #strange = 0
+  /** Milliseconds of work in which nothing came, started or ended. Who is next pays for them. */
+  #unpaid = 0
   #loadBefore: number
   #settledAt: number
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -105,6 +109,13 @@ export class CallerTurns {
     account.running--
     account.events++
     this.#running--
+  }
+
+  /** Counts a message, of a caller or of a stranger, that costs work before it is a request. */
+  note(caller?: string): void {
+    this.#settle()
+    if (caller === undefined) this.#strange++
+    else this.#accountOf(caller).events++
   }
 
   /**
@@ -158,18 +169,20 @@ export class CallerTurns {
     const passed = now - this.#settledAt
     if (passed < 1) return
     const load = this.#load()
-    const worked = Math.max(0, load - this.#loadBefore)
+    const worked = Math.max(0, load - this.#loadBefore) + this.#unpaid
     this.#loadBefore = load
     this.#settledAt = now
     const accounts = [...this.#accounts.values()]
     const sharing = accounts.filter(account => this.#isHeavy(account)).length
-    const all = accounts.reduce((sum, account) => sum + weightOf(account), 0)
+    const all = accounts.reduce((sum, { events }) => sum + events, this.#strange)
+    this.#unpaid = all === 0 && this.#running > 0 ? worked : 0
+    this.#strange = 0
     for (const [caller, account] of this.#accounts) {
-      const cost = all === 0 ? 0 : (worked * weightOf(account)) / all
+      const cost = all === 0 ? 0 : (worked * account.events) / all
       account.events = 0
       account.used = account.used * 2 ** (-passed / HALF_LIFE) + cost
       const paid = (passed / 1000) * (PER_SECOND / Math.max(1, sharing))
-      account.left = Math.min(BURST, account.left + paid - cost)
+      account.left = Math.max(-MAX_DEBT, Math.min(BURST, account.left + paid - cost))
       const isQuiet = account.running + account.waiting.size + account.held === 0
       if (isQuiet && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
     }
@@ -183,14 +196,6 @@ export class CallerTurns {
     this.#accounts.set(caller, account)
     return account
   }
-}
-
-/**
- * The part of a caller in the work of the last milliseconds. A request costs most when it starts
- * and when it ends. In between it may wait for its API, or for a long answer.
- */
-function weightOf({ running, events }: Account): number {
-  return EVENT_WEIGHT * events + running
 }
 
 function tooMuch(retryAfter: number): EnclaveError {

@@ -127,6 +127,8 @@ const OPENED_AT_ONCE = 512
 const KNOWN_FACTOR = 10
 /** Above this number of addresses, idle ones are forgotten. */
 const MAX_ADDRESSES = 4096
+/** If there is no room for a new connection, a caller with more than so many loses one. */
+const MAX_OF_CALLER = 64
 
 /**
  * Bounds the connections of a server so that other clients can't keep callers out. Above a limit,
@@ -140,6 +142,8 @@ export class Connections {
   readonly #open = new Map<string, Set<Socket>>()
   /** The caller of the last authentic request of each connection. */
   readonly #proven = new WeakMap<Socket, string>()
+  /** The open connections of each caller, the one proven longest ago first. */
+  readonly #ofCaller = new Map<string, Set<Socket>>()
   /** Addresses that sent authentic requests, the latest last. */
   readonly #known = new Set<string>()
   /** The address of each socket. A closed socket no longer has its address. */
@@ -168,7 +172,10 @@ export class Connections {
   /** Marks a connection that has brought an authentic request, and its address. */
   prove(socket: Socket, caller: string): void {
     const address = this.#addressOf(socket)
+    this.#leaveCaller(socket)
     this.#proven.set(socket, caller)
+    if (!socket.destroyed)
+      this.#ofCaller.set(caller, (this.#ofCaller.get(caller) ?? new Set()).add(socket))
     this.#known.delete(address)
     this.#known.add(address)
     const [oldest] = this.#known
@@ -218,16 +225,42 @@ export class Connections {
     const address = this.#addressOf(socket)
     const sockets = this.#open.get(address)
     if (!sockets?.delete(socket)) return
+    this.#leaveCaller(socket)
     this.#total--
     if (sockets.size === 0) this.#open.delete(address)
   }
 
+  #leaveCaller(socket: Socket): void {
+    const caller = this.#proven.get(socket) ?? ''
+    const sockets = this.#ofCaller.get(caller)
+    sockets?.delete(socket)
+    if (sockets?.size === 0) this.#ofCaller.delete(caller)
+  }
+
   #findExcess(address: string): Socket | undefined {
     const { maxConnections, maxConnectionsPerAddress } = this.#limits
-    if ((this.#open.get(address)?.size ?? 0) > maxConnectionsPerAddress)
-      return this.#unprovenOf(address)[0]
+    const own = this.#open.get(address)
+    if (own !== undefined && own.size > maxConnectionsPerAddress) {
+      const unproven = this.#unprovenOf(address)
+      // The only one is the newcomer itself.
+      return unproven.length > 1 ? unproven[0] : (this.#busiest(own) ?? unproven[0])
+    }
     if (this.#total <= maxConnections) return undefined
-    return this.#largest(false)[0] ?? this.#largest(true)[0]
+    const strangers = [...this.#largest(false), ...this.#largest(true)]
+    return strangers.length > 1 ? strangers[0] : (this.#busiest() ?? strangers[0])
+  }
+
+  /**
+   * Of the caller with most connections, the one proven longest ago; only of these sockets, if any
+   * are given. Undefined if no caller has more than enough.
+   */
+  #busiest(among?: ReadonlySet<Socket>): Socket | undefined {
+    let most: readonly Socket[] = []
+    for (const sockets of this.#ofCaller.values()) {
+      const own = [...sockets].filter(socket => among?.has(socket) ?? true)
+      if (own.length > most.length) most = own
+    }
+    return most.length > MAX_OF_CALLER ? most[0] : undefined
   }
 
   /**

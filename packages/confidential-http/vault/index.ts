@@ -19,8 +19,8 @@ export type {
   ReshareOptions,
   Revocation,
   SecretInfo,
+  TrustStatus,
   Vault,
   VaultHolder,
   VaultState,
-  VaultStatus,
 } from './vault.js'

@@ -116,7 +116,7 @@ export interface HolderStatus {
 }
 
 /** The trust of a vault, and of each of its holders. */
-export interface VaultStatus {
+export interface TrustStatus {
   /** The number of the vault's trust: how many keys are revoked. */
   readonly trust: number
   /** The revoked public keys, sorted. */
@@ -242,5 +242,5 @@ export interface Vault {
    * Asks each holder whether it can release its part of a secret, and for its trust. A holder that
    * is behind is told of the revocations that it lacks.
    */
-  status(): Promise<VaultStatus>
+  status(): Promise<TrustStatus>
 }
