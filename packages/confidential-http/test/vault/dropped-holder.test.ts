@@ -190,7 +190,7 @@ test('a notice may come again, also after the holder was made one again', async 
   const asker = boxKeys(Buffer.from(caller.secretKey, 'hex'))
   expect(await failureOf(askHolder(third, asker, asked))).toMatchObject({
     code: 'ROLLBACK',
-    message: 'change 5 of the vault was seen, and this is 4',
+    message: 'it says "change 5 of the vault was seen, and this is 4"',
   })
   const old = askHolder(third, boxKeys(), { kind: 'manifest', text: before })
   expect(await failureOf(old)).toMatchObject({ code: 'ROLLBACK' })

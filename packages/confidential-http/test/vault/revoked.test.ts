@@ -73,7 +73,7 @@ async function gets(
 
 const trusts = async (): Promise<readonly (string | undefined)[]> =>
   (await remote.status()).holders.map(({ trust: number, compared }) => `${number} ${compared}`)
-const REVOKED = 'the key of this caller is revoked'
+const REVOKED = 'it says "the key of this caller is revoked"'
 
 const writerOf = (): Promise<Writer> =>
   readWriter(new VaultFolder(vault.directory, createPermissions({})), vault.writerKey)
@@ -239,7 +239,7 @@ test('a revoked holder gets no share, even if the files of the others list it', 
     writer,
   )
   const asked = askHolder(holders[0], boxKeys(), { kind: 'deal', ...order, step, invitations })
-  expect((await failureOf(asked)).message).toBe(`${key.slice(0, 8)}... is revoked`)
+  expect((await failureOf(asked)).message).toBe(`it says "${key.slice(0, 8)}... is revoked"`)
 })
 
 test('the key of a holder in use, and what is no key, are not revoked', async () => {
