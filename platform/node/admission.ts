@@ -75,7 +75,7 @@ const MAX_WAITING = 1024
 /** Above this number of addresses, idle ones are forgotten. */
 const MAX_LINES = 4096
 
-/** Of so many tasks, at least one is a stranger's, if strangers wait. */
+/** If strangers wait, one of this many tasks is theirs. */
 const STRANGERS_EVERY = 4
 
 /** An asker that waits. */
@@ -106,7 +106,7 @@ export class Admission {
   readonly #lines = new Map<string, Line>()
   #free: number
   #strangers = 0
-  /** How many tasks of callers have begun since the last one of a stranger. */
+  /** How many turns have passed since the last one of a stranger. */
   #sinceStranger = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 

@@ -202,6 +202,25 @@ describe('rateLimit', () => {
   })
 })
 
+test('equal requests share a reply until a second after it was asked for', async () => {
+  const { sent, handler } = limit({}, () => [3000, 0])
+  const scope = { log: {}, client: { find: () => undefined } }
+  const facts = { operation: 'getLatestReport', method: 'GET', purpose: 'user', url: page, scope }
+  const ask = () => {
+    const { signal } = new AbortController()
+    return handler({ ...facts, kind: 'request', headers: new Headers(), signal } as never)
+  }
+  const asked = [ask(), ask()]
+  await wait(999)
+  asked.push(ask())
+  expect(sent).toHaveLength(1)
+  await wait(2)
+  asked.push(ask())
+  await wait(10_000)
+  expect(await Promise.all(asked)).toHaveLength(4)
+  expect(sent).toHaveLength(2)
+})
+
 describe('an answer that asks to wait', () => {
   /** A wire that answers 429 to the first requests. */
   function throttled(waits: readonly number[]) {

@@ -115,16 +115,6 @@ test('a closed client answers nobody', async () => {
   expect(sent).toHaveLength(1)
 })
 
-test('a reply that was asked for a second ago is not shared', async () => {
-  const first = client.getLatestReport(feed)
-  await isSent(1)
-  await new Promise(resolve => setTimeout(resolve, 1100))
-  const second = client.getLatestReport(feed)
-  await isSent(2)
-  open()
-  await Promise.all([first, second])
-})
-
 test('layers above the limit see each call, and what they add tells calls apart', async () => {
   const seen: string[] = []
   const { apiKey, userSecret, endpoint, wsEndpoint } = engine

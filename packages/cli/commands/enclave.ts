@@ -126,7 +126,7 @@ export const addEnclaveCommand: AddCommand = defineCommand({
   },
 })
 
-/** What makes a theft easier: where keys and shares lie, and which checks are off. */
+/** Lists the weaknesses of a layout: where keys and shares lie, and which checks are off. */
 function weaknessesOf(
   { directory, holders }: Vault,
   { requirePolicies, rollbackState }: { requirePolicies?: boolean; rollbackState?: string },

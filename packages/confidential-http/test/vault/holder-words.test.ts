@@ -11,7 +11,7 @@ import { place, vault } from '../support/vault/vault.js'
 let server: Server | undefined
 afterEach(() => new Promise<unknown>(resolve => (server ? server.close(resolve) : resolve(0))))
 
-/** The error of who asks a holder that answers with this failure. */
+/** Asks a holder that answers with this failure, and returns the error of the vault. */
 async function errorFrom(failure: unknown): Promise<Error> {
   const { publicKey: key, secretKey } = createKeys()
   const keys = boxKeys(Buffer.from(secretKey, 'hex'))
