@@ -44,8 +44,6 @@ export interface ProbeOptions {
   readonly signal: AbortSignal
 }
 
-/** The variation of a correct request. */
-const correct: Variation = {}
 /** Milliseconds within which a request must be answered. */
 const TIMEOUT = 10_000
 const MAX_BYTES = 33_554_432
@@ -119,16 +117,15 @@ export class Probe {
 
   /**
    * Sends a request to a path, and returns the answer, whatever its status. A request that fails,
-   * or whose answer says that the service is away for a moment, is sent once more. So is a correct
-   * request that was refused when its signature may have been too old.
+   * or whose answer says that the service is away for a moment, is sent once more. So is a request
+   * that was refused when its signature may have been too old.
    */
-  async ask(path: string, variation: Variation = correct): Promise<ProbeAnswer> {
+  async ask(path: string, variation: Variation = {}): Promise<ProbeAnswer> {
     const { signal } = this.#options
     let pause = 1000
     try {
       const answer = await this.#askOnce(path, variation)
-      const isStale = answer.status === 401 && answer.ms > MAX_AGE && variation === correct
-      if (!TRANSIENT.has(answer.status) && !isStale) return answer
+      if (!TRANSIENT.has(answer.status)) return answer
       const seconds = Number(answer.headers.get('retry-after') ?? 1)
       pause = Math.min(MAX_WAIT, Math.max(0, seconds || 1) * 1000)
     } catch (thrown) {
@@ -152,6 +149,7 @@ export class Probe {
       const answer = await this.#http({ method, url, headers, signal: life.signal }, MAX_BYTES)
       this.#note(new URL(url).pathname, answer, sentAt, performance.now() - startedAt)
       const ms = performance.now() - signedAt
+      checkAge(answer.status, ms, variation)
       return { status: answer.status, headers: answer.headers, ms, ...read(answer.body) }
     } catch (thrown) {
       throw life.signal.aborted ? life.signal.reason : thrown
@@ -170,6 +168,15 @@ export class Probe {
     this.roundTrips.set(path, trips)
     trips.push(ms)
   }
+}
+
+/**
+ * Throws if a request was refused whose signature may have been too old. Then its status says
+ * nothing about the rest of the request. A request whose time is wrong on purpose is left alone.
+ */
+export function checkAge(status: number, ms: number, { shiftMs = 0 }: Variation = {}): void {
+  if (status === 401 && ms > MAX_AGE && shiftMs === 0)
+    throw new Error(`answered ${status} when the signature was ${(ms / 1000).toFixed(1)} s old`)
 }
 
 function read(body: Uint8Array): Pick<ProbeAnswer, 'json' | 'form'> {

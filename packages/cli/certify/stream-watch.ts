@@ -4,7 +4,7 @@ import { inMilliseconds, networkReason } from 'sluice/internal'
 import { shortID } from '../output/feeds.js'
 import type { CertifyContext } from './context.js'
 import { Tally } from './finding.js'
-import { memberOf, type Variation } from './probe.js'
+import { checkAge, memberOf, type Variation } from './probe.js'
 import { readEnvelope } from './report-book.js'
 
 /** The most origins that are connected at once, as the documentation has it. */
@@ -57,7 +57,10 @@ export class ProbeConnection {
     this.#alive = alive
   }
 
-  /** Opens a connection, at the second attempt at the latest. Rejects without an answer. */
+  /**
+   * Opens a connection, at the second attempt at the latest. Rejects without an answer, or if the
+   * signature was too old each time.
+   */
   static async open(
     context: CertifyContext,
     options: ConnectionOptions = {},
@@ -78,6 +81,7 @@ export class ProbeConnection {
     const { probe, subject, feedIDs } = context
     await probe.takeSlot()
     const url = new URL(path ?? `/api/v1/ws?feedIDs=${feedIDs.join(',')}`, subject.wsEndpoint).href
+    const signedAt = performance.now()
     const headers = await probe.sign(url, variation)
     if (origin !== undefined) headers.set('x-cll-origin', origin)
     const alive: { call: (() => void) | undefined } = { call: undefined }
@@ -107,7 +111,9 @@ export class ProbeConnection {
     })
     try {
       const socket = await opening
-      return new ProbeConnection(await answered, ended, socket, alive)
+      const status = await answered
+      checkAge(status, performance.now() - signedAt, variation)
+      return new ProbeConnection(status, ended, socket, alive)
     } catch (thrown) {
       answered.catch(() => undefined)
       opening.then(
