@@ -12,7 +12,7 @@ import { connect as connectTLS, createSecureContext, type SecureContext } from '
 import { promisify } from 'node:util'
 import { constants, gunzip } from 'node:zlib'
 import { asError, type ErrorCode, isStreamsError, onAbort } from 'sluice/core'
-import { BodyReader, PieceCounter } from 'sluice/internal'
+import { BodyReader, PieceCounter, TokenBucket } from 'sluice/internal'
 import {
   type ConfidentialCall,
   type ConfidentialReply,
@@ -93,6 +93,12 @@ const MAX_ANNOUNCEMENTS = 100
 const MAX_EXTRA_BYTES = 262_144
 /** The size in bytes of the buffer that each connection is read into. */
 const READ_BYTES = 65_536
+/** A read of fewer bytes is small. A TLS record is a read, and costs about the same at any size. */
+const SMALL_READ = 256
+/** How many small reads a second the connections of a caller get together, and how many at once. */
+const [READS_PER_SECOND, READS_AT_ONCE] = [5000, 16_384] as const
+/** How many of these a connection takes at a time. */
+const READS = 1024
 
 /**
  * The enclave's wire. Opens a connection for one request, to an address that the rules allow, and
@@ -185,6 +191,8 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
   memory.push(buffer)
   const reads = new PieceCounter()
   const maxBytes = maxBodyBytes(call) + MAX_EXTRA_BYTES
+  let readsLeft = 0
+  let resting: ReturnType<typeof setTimeout> | undefined
   function receive(size: number): boolean {
     const excess = reads.add(size)
     if (excess !== undefined || reads.size > maxBytes) {
@@ -195,7 +203,19 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
     // The HTTP parser listens to this event. It copies what it keeps, so the next read may
     // overwrite the buffer.
     socket.emit('data', buffer.subarray(0, size))
-    return true
+    if (size >= SMALL_READ || --readsLeft >= 0) return true
+    readsLeft = READS
+    const wait = takeReads(call.caller ?? call.owner)
+    if (wait > 0) rest(wait)
+    return wait === 0
+  }
+  /** Does not read for some milliseconds. Node goes on with `resume` whenever it wants more. */
+  function rest(ms: number): void {
+    clearTimeout(resting)
+    resting = setTimeout(() => {
+      resting = undefined
+      socket.resume()
+    }, ms).unref()
   }
   let socket: Socket
   const options = {
@@ -218,6 +238,8 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
           secureContext: contextOf(ca),
         })
       : connectTCP(options)
+    const resume = socket.resume.bind(socket)
+    socket.resume = () => (resting === undefined ? resume() : socket)
     const forget = onAbort(signal, () => socket.destroy(asError(signal.reason)))
     // After the connection is open, the HTTP request also listens for errors of the socket.
     socket.on('error', reject)
@@ -230,6 +252,26 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
       resolve(socket)
     })
   })
+}
+
+/** The small reads that each caller may still do. Full buckets are forgotten. */
+const readsOf = new Map<string, TokenBucket>()
+
+/**
+ * Takes some small reads from a caller's budget. Returns for how many milliseconds the connection
+ * must not read before it does them. So answers in tiny pieces cost the other callers little, and
+ * the answers of one caller come one after the other.
+ */
+function takeReads(caller: string): number {
+  let bucket = readsOf.get(caller)
+  if (bucket === undefined) {
+    for (const [each, other] of readsOf) if (other.isFull()) readsOf.delete(each)
+    bucket = new TokenBucket(READS_PER_SECOND, READS_AT_ONCE)
+    readsOf.set(caller, bucket)
+  }
+  const wait = bucket.msUntil(0)
+  bucket.spend(READS)
+  return wait
 }
 
 /**

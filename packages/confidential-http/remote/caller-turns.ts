@@ -6,13 +6,17 @@ const SHARED_PLACES = 256
 /** How many requests of a caller always have a place. */
 const OWN_PLACES = 8
 /**
- * How many milliseconds of processor time a second the callers get together that use most, while
- * others use the enclave, too. The rest is free for the others, so that they need not wait.
+ * How many milliseconds of processor time a second the callers share equally, if there are several.
+ * The two event loops of an enclave have 2000. The rest keeps the waiting short.
  */
-const PER_SECOND = 500
-/** How many milliseconds of processor time such a caller may use at once after a quiet time. */
+const PER_SECOND = 700
+/** How many milliseconds of processor time a caller may use at once after a quiet time. */
 const BURST = 50
-/** How many of such a caller's requests may wait for their turn. */
+/** A caller shares if it has used more milliseconds than this lately. */
+const USED = 10
+/** The most milliseconds of processor time of an event: a message, or a request's start or end. */
+const EVENT_COST = 3
+/** How many of a caller's requests may wait for their turn. */
 const MAX_WAITING = 16
 /** Milliseconds between two requests that had to wait. */
 const STEP = 5
@@ -48,8 +52,11 @@ interface Account {
 
 /**
  * The turns of callers who don't trust each other. A caller that is alone may use the whole
- * enclave. Once there are others, the callers that use most of the processor share a part of it,
- * and their requests wait for their turn. A request of another caller starts at once.
+ * enclave. Once there are others, each has an equal share of the processor. Requests of a caller
+ * that uses more wait for their turn. A request of another caller starts at once.
+ *
+ * Nothing measures whose work an event loop does. Most of it is the work of events, so these are
+ * charged first, each alike and up to a limit. The rest is charged to the requests that are open.
  */
 export class CallerTurns {
   readonly #load: () => number
@@ -58,8 +65,8 @@ export class CallerTurns {
   #running = 0
   /** How many messages of strangers came since the last charge. Nobody pays for them. */
   #strange = 0
-  /** Milliseconds of work in which nothing came, started or ended. Who is next pays for them. */
-  #unpaid = 0
+  /** How many milliseconds of processor time a second each caller has. */
+  #share = PER_SECOND
   #loadBefore: number
   #settledAt: number
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -99,7 +106,7 @@ export class CallerTurns {
         this.#timer ??= setTimeout(() => this.#serve(), STEP)
       } else {
         forget()
-        reject(tooMuch(Math.max(1000, Math.ceil((-account.left * 1000) / PER_SECOND))))
+        reject(tooMuch(Math.max(1000, Math.ceil((-account.left * 1000) / this.#share))))
       }
     })
   }
@@ -149,18 +156,13 @@ export class CallerTurns {
 
   #mayStart(account: Account): boolean {
     const hasPlace = account.running < OWN_PLACES || this.#running < SHARED_PLACES
-    return hasPlace && (account.left > 0 || !this.#isHeavy(account))
+    return hasPlace && (account.left > 0 || this.#isAlone(account))
   }
 
-  /** True if others are there, and none of them uses much more than this caller. */
-  #isHeavy(account: Account): boolean {
-    let most = 0
-    let isAlone = true
-    for (const other of this.#accounts.values()) {
-      most = Math.max(most, other.used)
-      if (other !== account && this.#settledAt - other.seenAt < PRESENT) isAlone = false
-    }
-    return !isAlone && account.used >= most / 2
+  #isAlone(account: Account): boolean {
+    for (const other of this.#accounts.values())
+      if (other !== account && this.#settledAt - other.seenAt < PRESENT) return false
+    return true
   }
 
   /** Charges the callers for the time since the last call. */
@@ -169,22 +171,29 @@ export class CallerTurns {
     const passed = now - this.#settledAt
     if (passed < 1) return
     const load = this.#load()
-    const worked = Math.max(0, load - this.#loadBefore) + this.#unpaid
+    const worked = Math.max(0, load - this.#loadBefore)
     this.#loadBefore = load
     this.#settledAt = now
-    const accounts = [...this.#accounts.values()]
-    const sharing = accounts.filter(account => this.#isHeavy(account)).length
-    const all = accounts.reduce((sum, { events }) => sum + events, this.#strange)
-    this.#unpaid = all === 0 && this.#running > 0 ? worked : 0
+    let events = this.#strange
+    let open = 0
+    let sharing = 0
+    for (const account of this.#accounts.values()) {
+      events += account.events
+      open += openOf(account)
+      if (account.used > USED || account.waiting.size > 0) sharing++
+    }
+    // There is room for one more, who starts at once.
+    this.#share = PER_SECOND / Math.max(2, sharing)
+    const ofEvent = events === 0 ? 0 : Math.min(EVENT_COST, worked / events)
+    const ofRequest = open === 0 ? 0 : (worked - events * ofEvent) / open
     this.#strange = 0
     for (const [caller, account] of this.#accounts) {
-      const cost = all === 0 ? 0 : (worked * account.events) / all
+      const cost = account.events * ofEvent + openOf(account) * ofRequest
       account.events = 0
       account.used = account.used * 2 ** (-passed / HALF_LIFE) + cost
-      const paid = (passed / 1000) * (PER_SECOND / Math.max(1, sharing))
+      const paid = (passed / 1000) * this.#share
       account.left = Math.max(-MAX_DEBT, Math.min(BURST, account.left + paid - cost))
-      const isQuiet = account.running + account.waiting.size + account.held === 0
-      if (isQuiet && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
+      if (openOf(account) === 0 && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
     }
   }
 
@@ -196,6 +205,11 @@ export class CallerTurns {
     this.#accounts.set(caller, account)
     return account
   }
+}
+
+/** How many requests of a caller are not answered yet. */
+function openOf({ running, waiting, held }: Account): number {
+  return running + waiting.size + held
 }
 
 function tooMuch(retryAfter: number): EnclaveError {

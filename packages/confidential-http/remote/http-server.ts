@@ -69,7 +69,9 @@ export async function startServer(
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
       maxHeaderSize: 16_384,
     },
-    (request, response) => void serve(request, response, connections),
+    (request, response) => {
+      if (!connections.isHeld(request.socket)) void serve(request, response, connections)
+    },
   )
   const connections = new Connections(server, limits)
   await new Promise<void>((resolve, reject) => {
@@ -123,6 +125,11 @@ const MAX_KNOWN = 1024
 const OPENED_PER_SECOND = 50
 /** The most connections that an address may open at once after a quiet time. */
 const OPENED_AT_ONCE = 512
+/**
+ * For how many milliseconds a connection beyond that is kept, and not answered. A client that is refused at
+ * once comes again at once, and each connection costs the event loop about as much as a request.
+ */
+const HOLD = 1000
 /** An address of authentic requests may open this many times more: it may be a reverse proxy. */
 const KNOWN_FACTOR = 10
 /** Above this number of addresses, idle ones are forgotten. */
@@ -150,11 +157,18 @@ export class Connections {
   readonly #addresses = new WeakMap<Socket, string>()
   /** How many connections each address may open now. */
   readonly #openings = new Map<string, TokenBucket>()
+  /** The connections that were opened too fast. They are closed soon. */
+  readonly #held = new WeakSet<Socket>()
   #total = 0
 
   constructor(server: Server, limits: ConnectionLimits) {
     this.#limits = limits
     server.on('connection', socket => this.#add(socket))
+  }
+
+  /** Tells whether the requests of a connection are not answered. */
+  isHeld(socket: Socket): boolean {
+    return this.#held.has(socket)
   }
 
   /** The facts about a connection that has brought a request. */
@@ -185,8 +199,9 @@ export class Connections {
   #add(socket: Socket): void {
     const address = networkOf(socket.remoteAddress)
     if (!this.#mayOpen(address)) {
-      socket.destroy()
-      return
+      this.#held.add(socket)
+      const timer = setTimeout(() => socket.destroy(), HOLD)
+      socket.once('close', () => clearTimeout(timer))
     }
     this.#addresses.set(socket, address)
     const sockets = this.#open.get(address) ?? new Set()
@@ -200,10 +215,7 @@ export class Connections {
     excess.destroy()
   }
 
-  /**
-   * False if an address opens connections faster than a caller would: each costs the event loop
-   * about as much as a request.
-   */
+  /** False if an address opens connections faster than a caller would. */
   #mayOpen(address: string): boolean {
     const isKnown = this.#known.has(address)
     const name = isKnown ? `known ${address}` : address

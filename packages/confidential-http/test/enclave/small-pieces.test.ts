@@ -60,19 +60,30 @@ describe('an answer in small pieces', () => {
     startNeighbour()
     let written = 0
     const said = reply('200 OK\r\ncontent-length: 400000', 'x'.repeat(400_000))
-    const failure = await failureOf(
-      askRaw(function drip(socket) {
-        dripRecords(socket, said)
-        socket.on('close', () => {
-          written = socket.bytesWritten
-        })
-      }),
-    )
+    function drip(socket: TLSSocket): void {
+      dripRecords(socket, said)
+      socket.on('close', () => {
+        written = socket.bytesWritten
+      })
+    }
+    const failure = await failureOf(askRaw(drip, {}, { caller: { name: 'with-records' } }))
     expect(failure).toMatchObject({
       code: 'LIMIT',
       message: expect.stringContaining('too many small pieces'),
     })
     expect(written).toBeLessThan(said.length)
+  })
+
+  test('are read in turn, if one caller has many of them', async () => {
+    startNeighbour()
+    const size = 12_000
+    const said = reply(`200 OK\r\ncontent-length: ${size}`, 'x'.repeat(size))
+    const begun = performance.now()
+    const caller = { name: 'with-many-answers' }
+    const answers = [1, 2].map(() => askRaw(socket => dripRecords(socket, said), {}, { caller }))
+    for (const response of await Promise.all(answers)) expect(textOf(response)).toHaveLength(size)
+    // These are 7616 more reads than a caller may do at once, and 5000 a second are added.
+    expect(performance.now() - begun).toBeGreaterThan(1200)
   })
 
   test('costs no more where it is compressed, and is put together', async () => {

@@ -164,3 +164,24 @@ test('refusals are charged to who caused them', async () => {
   await Promise.resolve()
   expect(isStarted).toBe(true)
 })
+
+test('work without events is charged to the requests that are open', async () => {
+  let worked = 0
+  const turns = new CallerTurns(
+    () => worked,
+    () => Date.now(),
+  )
+  for (let count = 0; count < 8; count++) await turns.enter('hostile', signal)
+  // The answers to the hostile one are read for a second. Only the other's requests start and end.
+  for (let count = 0; count < 20; count++) {
+    const leave = await turns.enter('other', signal)
+    leave()
+    await jest.advanceTimersByTimeAsync(50)
+    worked += 50
+  }
+  const started: string[] = []
+  for (const caller of ['hostile', 'other'])
+    void turns.enter(caller, signal).then(() => started.push(caller))
+  await jest.advanceTimersByTimeAsync(0)
+  expect(started).toEqual(['other'])
+})
