@@ -79,6 +79,38 @@ export function toFailure(thrown: unknown): Failure {
   return { code: 'ENCLAVE', message: describeSent(message, mayHaveBeenSent), mayHaveBeenSent }
 }
 
+/**
+ * What a remote caller reads of an error about the files and services of the operator, if no line
+ * of the error may leave.
+ */
+const operatorErrors: ReadonlyMap<ErrorCode, string> = new Map<ErrorCode, string>([
+  ['AUDIT', 'the request can not be recorded'],
+  ['PERMISSIONS', 'others may read or change files that are only for their owner'],
+  ['PLUGIN', 'a plugin failed'],
+  ['ROLLBACK', 'the vault is not in the state that was seen'],
+  ['UNKNOWN', 'it failed inside'],
+  ['VAULT', 'the vault can not be used'],
+])
+/** The errors that are about a file alone. */
+const fileErrors: readonly ErrorCode[] = ['AUDIT', 'PERMISSIONS']
+/** Where a holder is, after its number. */
+const HOLDER_URL = / at \w+:\/\/\S+(?=: )/g
+/** A URL, or the start of an absolute path. */
+const PLACE = /:\/\/|\\|(?<![\w.-])\//
+
+/**
+ * What a remote caller may read of a failure: no path, no mode of a file and no URL of the
+ * operator. The operator's log has the whole.
+ */
+export function forRemote<Told extends Pick<Failure, 'code' | 'message'>>(failure: Told): Told {
+  const { code, message } = failure
+  const told = operatorErrors.get(code)
+  if (told === undefined) return failure
+  const lines = message.replace(HOLDER_URL, '').split('\n')
+  const open = fileErrors.includes(code) ? [] : lines.filter(line => !PLACE.test(line))
+  return { ...failure, message: describeSent(open.join('\n') || told, message.includes(WORDS)) }
+}
+
 const languageErrors: readonly (new (message?: string) => Error)[] = [
   TypeError,
   RangeError,

@@ -2,7 +2,7 @@ import type { Log } from 'sluice/core'
 import { Admission, type Asker, formatKey, isPublicKey } from 'sluice/internal'
 import { type Attestor, type Evidence, presentEvidence } from '../attestation/evidence.js'
 import type { Enclave } from '../enclave/enclave.js'
-import { describeSent, type Failure, toFailure } from '../outcome.js'
+import { describeSent, type Failure, forRemote, toFailure } from '../outcome.js'
 import { toJSON } from '../sealed-message.js'
 import type { HTTPResponse } from '../types.js'
 import { CallerTurns } from './caller-turns.js'
@@ -138,7 +138,7 @@ export class Answering {
       if (thrown instanceof Rejection) status = thrown.status
       else if (failure.code === 'RATE_LIMIT') status = 429
       this.#noteFailure(failure, status, isAuthentic ? name : undefined)
-      outcome = { failure }
+      outcome = { failure: forRemote(failure) }
     } finally {
       end?.()
     }

@@ -1,4 +1,6 @@
+import { chmodSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
 import { boxKeys, networkOf, parseKey } from 'sluice/internal'
@@ -101,6 +103,19 @@ let bootKey: Uint8Array
 function sealed(fields: Record<string, unknown> = {}, path = '/sealed'): Uint8Array {
   return seal(world, { bootKey, fields, path })
 }
+
+test('an error names no path and no mode of the operator, whose log does', async () => {
+  const folder = join(world.vault, 'manifests')
+  const ask = () => client.sendRequestAsync(ours, inputOf(world, '/unsafe'))
+  chmodSync(folder, 0o777)
+  const error = await failureOf(ask()).finally(() => chmodSync(folder, 0o700))
+  expect(error).toMatchObject({
+    ...{ code: 'PERMISSIONS', mayHaveBeenSent: false },
+    message: 'others may read or change files that are only for their owner',
+  })
+  expect((await world.lines()).join('\n')).toContain(`${folder} has the mode 0777`)
+  expect((await ask()).statusCode).toBe(200)
+})
 
 const hitsOf = (path: string) => world.hits.filter(hit => hit.path === path)
 

@@ -1,12 +1,14 @@
+import { chmodSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { afterEach, expect, test } from '@jest/globals'
 import { failureOf, until } from '@sluice/test-support/waiting.js'
 import { boxKeys, createKeys } from 'sluice/internal'
 import { askHolder, openHolderRequest, sealHolderAnswer } from '../../vault/process/protocol.js'
-import { startHolder } from '../support/vault/holder-processes.js'
-import { place, vault } from '../support/vault/vault.js'
+import { addressesOf, open, startHolder, startHolders } from '../support/vault/holder-processes.js'
+import { nameOf, place, release, vault } from '../support/vault/vault.js'
 
 let server: Server | undefined
 afterEach(() => new Promise<unknown>(resolve => (server ? server.close(resolve) : resolve(0))))
@@ -57,4 +59,16 @@ test('the words of a stranger in the log of a holder are bounded, and in one lin
   const rest = ' of [0-9a-f]{8}\\.\\.\\.: the holder knows no such request$'
   expect(rejected()[0]).toMatch(new RegExp(`^rejected: release\\?\\?\\[2Jinfo all…${rest}`))
   expect(rejected()[1]).toMatch(new RegExp(`^rejected: x{20}…${rest}`))
+})
+
+test('a caller reads no mode of a file of the holder', async () => {
+  await vault.put({ key: 'key' }, 'x', { policy: 'anywhere' })
+  const holders = await startHolders(1, vault.writerKey)
+  await vault.reshare({ addresses: addressesOf(holders), threshold: 1 })
+  const [{ directory = '' } = {}] = holders
+  chmodSync(join(directory, 'shares', '2.json'), 0o644)
+  expect(await failureOf(release(await open(), 0, nameOf('key')))).toMatchObject({
+    code: 'VAULT',
+    message: 'it says "others may read or change files that are only for their owner"',
+  })
 })

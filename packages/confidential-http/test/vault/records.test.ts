@@ -167,15 +167,12 @@ test('a holder gives nothing that it can not record: its log is gone, or becomes
   await shareOut()
   const remote = await open()
   const [gone, linked] = holders
+  const unrecorded = 'it says "the request can not be recorded"'
   rmSync(fileIn(gone.directory))
-  expect((await failureOf(reveal(remote, nameOf('key'), [0]))).message).toMatch(
-    /audit\.jsonl was replaced or deleted/,
-  )
+  expect((await failureOf(reveal(remote, nameOf('key'), [0]))).message).toBe(unrecorded)
   expect(await reveal(remote, nameOf('key'), [1, 2])).toBe(VALUE)
   const file = fileIn(linked.directory)
   renameSync(file, `${file}-away`)
   symlinkSync(`${file}-away`, file)
-  expect((await failureOf(reveal(remote, nameOf('key'), [1]))).message).toMatch(
-    /audit\.jsonl (was replaced or deleted|is a symbolic link)/,
-  )
+  expect((await failureOf(reveal(remote, nameOf('key'), [1]))).message).toBe(unrecorded)
 })

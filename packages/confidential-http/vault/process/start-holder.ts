@@ -32,6 +32,7 @@ import {
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { type OpenAuditLog, openAuditLog, watchRecords } from '../../audit/audit-log.js'
 import { readKeyFile, writeKeyFile } from '../../key-file.js'
+import { forRemote } from '../../outcome.js'
 import {
   type Connections,
   type ListenOptions,
@@ -344,7 +345,7 @@ async function answerWith(
     counts.answered(error.code)
     if (!isStreamsError(thrown, 'AUDIT'))
       await record(records, request, asker, isCaller, { code: error.code }).catch(() => undefined)
-    return { failure: { code: error.code, message: error.message } }
+    return { failure: forRemote({ code: error.code, message: error.message }) }
   }
 }
 
