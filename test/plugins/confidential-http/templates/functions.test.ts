@@ -116,6 +116,9 @@ describe('wrong arguments are an error that quotes no value', () => {
     line: 'the-password\n',
     del: 'the-\x7f-password',
   }
+  // It does not say which of the rules a secret breaks.
+  const wrongCredentials =
+    'basicAuth must have a user without a colon, which ends it, and no control character in user or password'
   const render = (template: string): string =>
     renderTemplate('request.bodyString', template, name => values[name])
 
@@ -130,15 +133,9 @@ describe('wrong arguments are an error that quotes no value', () => {
       '{{.a | basicAuth .a .b}}',
       'basicAuth must have two arguments, as in {{basicAuth .user .password}}, not 3',
     ],
-    ['{{basicAuth .colon .b}}', 'basicAuth must have a user without a colon, which ends it'],
-    [
-      '{{basicAuth .a .line}}',
-      'basicAuth must have a user and a password without control characters',
-    ],
-    [
-      '{{basicAuth .del .a}}',
-      'basicAuth must have a user and a password without control characters',
-    ],
+    ['{{basicAuth .colon .b}}', wrongCredentials],
+    ['{{basicAuth .a .line}}', wrongCredentials],
+    ['{{basicAuth .del .a}}', wrongCredentials],
     ['{{json .missing}}', 'nothing is known for the placeholder {{.missing}}'],
     ['{{upper .a}}', '"{{upper .a}}" is no placeholder: write {{.name}}'],
     ['{{constructor .a}}', '"{{constructor .a}}" is no placeholder: write {{.name}}'],
