@@ -10,7 +10,12 @@ import { boxKeys, createPermissions } from 'sluice/internal'
 import { readKeyFile } from '../../key-file.js'
 import { VaultFolder } from '../../vault/files.js'
 import { createWriter, readWriter } from '../../vault/identity.js'
-import type { DroppedHolder, SignedManifest, SignedNotice } from '../../vault/manifest.js'
+import {
+  type DroppedHolder,
+  digestOf,
+  type SignedManifest,
+  type SignedNotice,
+} from '../../vault/manifest.js'
 import { type Notice, signNotice } from '../../vault/process/order.js'
 import { askHolder, type HolderRequest, openHolderRequest } from '../../vault/process/protocol.js'
 import type { Vault } from '../../vault/vault.js'
@@ -24,7 +29,7 @@ import {
   startHolder,
   startHolders,
 } from '../support/vault/holder-processes.js'
-import { nameOf, reveal, VALUE, vault } from '../support/vault/vault.js'
+import { nameOf, release, reveal, VALUE, vault } from '../support/vault/vault.js'
 
 const DAY = 86_400_000
 
@@ -185,9 +190,25 @@ test('a notice may come again, also after the holder was made one again', async 
   await third.stop()
   cpSync(`${third.directory}.share`, share)
   await third.start()
+  expect(sharesOf(third)).toEqual([])
+  // Nor does it use a share that is there all the same.
+  cpSync(`${third.directory}.share`, share)
   const { generation, sequence } = JSON.parse(before).body
   const asked = { kind: 'release', sequence, generation, digest: '' }
   const asker = boxKeys(Buffer.from(caller.secretKey, 'hex'))
+  const name = nameOf('key')
+  const forged = {
+    ...{
+      ...asked,
+      sequence: sequence + 1,
+      digest: digestOf(JSON.stringify(JSON.parse(before).body)),
+    },
+    ...{ name, ciphertext: await remote.ciphertext(name), recipient: boxKeys().publicKey },
+  }
+  for (const kind of ['release', 'invite', 'deal', 'accept'])
+    expect(await failureOf(askHolder(third, asker, { ...forged, kind }))).toMatchObject({
+      message: 'it says "the vault has dropped this holder"',
+    })
   expect(await failureOf(askHolder(third, asker, asked))).toMatchObject({
     code: 'ROLLBACK',
     message: 'it says "change 5 of the vault was seen, and this is 4"',
@@ -224,19 +245,27 @@ test('a notice may come again, also after the holder was made one again', async 
   expect(sharesOf(third)).toEqual([])
 })
 
-test('a notice from before a recovery does not delete the share of a recovered generation', async () => {
-  const [, , third] = holders
-  const backup = `${vault.directory}.bak`
-  cpSync(vault.directory, backup, { recursive: true })
-  const { notice } = await dropThird()
-  rmSync(vault.directory, { recursive: true })
-  cpSync(backup, vault.directory, { recursive: true })
-  // The others have deleted their shares of this generation.
-  const error = await failureOf((await open()).recover({ after: 10 }))
-  expect(error.message).toMatch(/too few holders have a share of its generation 2/)
-  await sendNotice(third, notice)
-  expect(sharesOf(third)).toEqual(['2.json'])
-})
+test.each([false, true])(
+  'a notice from before a recovery does not delete the share of a recovered generation, if the holder was away: %s',
+  async isAway => {
+    const [, , third] = holders
+    const backup = `${vault.directory}.bak`
+    cpSync(vault.directory, backup, { recursive: true })
+    const { notice } = await dropThird()
+    rmSync(vault.directory, { recursive: true })
+    cpSync(backup, vault.directory, { recursive: true })
+    if (isAway) await third.stop()
+    // The others have deleted their shares of this generation.
+    const error = await failureOf((await open()).recover({ after: 10 }))
+    expect(error.message).toMatch(/too few holders have a share of its generation 2/)
+    if (isAway) {
+      await third.start()
+      await release(await open(), 2, nameOf('key'))
+    }
+    await sendNotice(third, notice)
+    expect(sharesOf(third)).toEqual(['2.json'])
+  },
+)
 
 test('a notice of another writer, for another holder or of another form changes nothing', async () => {
   const [first, , third] = holders

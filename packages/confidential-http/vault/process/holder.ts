@@ -10,6 +10,8 @@ import { HolderResharing, indexIn } from './holder-resharing.js'
 import { type Notice, readNotice } from './order.js'
 import { bytesOf, type HolderRequest, textOf } from './protocol.js'
 
+const DROPPED = 'the vault has dropped this holder'
+
 /** What may be wrong with a holder's files, by cause. */
 export type HolderProblems = Readonly<
   Partial<Record<'files-unreadable' | 'no-manifest' | 'shares-expired' | 'share-missing', string>>
@@ -73,7 +75,10 @@ export class Holder {
     isReady: () => Promise<boolean> = async () => true,
   ): Promise<Holder> {
     const [manifest, notice] = await Promise.all([files.readManifest(), files.readNotice()])
-    return new Holder(files, keys, log, isReady, manifest, notice)
+    const holder = new Holder(files, keys, log, isReady, manifest, notice)
+    // It may have ended after it had stored the notice, and before it had deleted its shares.
+    if (holder.#isDropped()) await holder.#removeAll()
+    return holder
   }
 
   /** The number of the shares in use; undefined before the first manifest. */
@@ -91,7 +96,7 @@ export class Holder {
     }
     if (manifest === undefined)
       return { 'no-manifest': 'the holder has seen no manifest of a vault yet' }
-    if (this.#isDropped()) return { 'share-missing': 'the vault has dropped this holder' }
+    if (this.#isDropped()) return { 'share-missing': DROPPED }
     const { generation, sharesExpireAt } = manifest
     if (isExpired(sharesExpireAt)) return { 'shares-expired': describeExpired(manifest) }
     const isHolder = indexIn(manifest, this.#ownKey) >= 0
@@ -126,6 +131,7 @@ export class Holder {
 
   #known(): SignedManifest {
     if (this.#manifest === undefined) throw new VaultError('the holder has seen no manifest yet')
+    if (this.#isDropped()) throw new VaultError(DROPPED)
     return this.#manifest
   }
 
@@ -174,10 +180,14 @@ export class Holder {
       await files.writeNotice(signed)
       this.#notice = notice
     }
-    const isDropped = this.#isDropped()
-    if (isDropped) await files.removePending()
-    await files.removeShares(each => isDropped || each < generation)
+    if (this.#isDropped()) await this.#removeAll()
+    else await files.removeShares(each => each < generation)
     return {}
+  }
+
+  async #removeAll(): Promise<void> {
+    await this.#files.removePending()
+    await this.#files.removeShares(() => true)
   }
 
   /** The newest state of the vault that this holder knows of. */
@@ -218,6 +228,7 @@ export class Holder {
     if (manifest === undefined || sequence > newest) return undefined
     if (sequence < newest)
       throw rollback(`change ${newest} of the vault was seen, and this is ${sequence}`)
+    if (this.#isDropped()) throw new VaultError(DROPPED)
     if (digest !== manifest.digest)
       throw rollback(
         `the vault has another history than was seen: its change ${manifest.sequence} was another`,
