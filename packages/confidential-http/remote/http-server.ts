@@ -6,7 +6,7 @@ import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
 const HEAD_TIMEOUT = 5000
-/** Milliseconds within which a whole request must arrive. */
+/** Milliseconds within which a whole request must arrive, unless a server gives it less. */
 const REQUEST_TIMEOUT = 10_000
 /**
  * Milliseconds for which a connection without a request stays open. Longer than the minute of load
@@ -99,6 +99,7 @@ export function readRequest(
   request: IncomingMessage,
   maxBytes: number,
   maxRead: number = maxBytes,
+  timeout: number = REQUEST_TIMEOUT,
 ): Promise<Uint8Array | 408 | 413> {
   let timer: ReturnType<typeof setTimeout> | undefined
   return new Promise<Uint8Array | 408 | 413>((resolve, reject) => {
@@ -108,7 +109,7 @@ export function readRequest(
       request.pause()
       resolve(status)
     }
-    timer = setTimeout(() => stop(408), REQUEST_TIMEOUT)
+    timer = setTimeout(() => stop(408), timeout)
     request.on('data', (chunk: Buffer) => {
       const excess = body.add(chunk)
       if (excess === 'pieces' || body.size > Math.max(maxBytes, maxRead)) stop(413)

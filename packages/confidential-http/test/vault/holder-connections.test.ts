@@ -34,3 +34,23 @@ test('connections that bring nothing keep no caller out', async () => {
   await until(() => closed >= 144)
   expect(strangers[0]?.destroyed).toBe(true)
 })
+
+test('strangers with long requests keep none of a caller waiting', async () => {
+  const { url } = holders[0] as Holder
+  const { hostname: host, port } = new URL(url)
+  expect(await reveal(await open(), nameOf('key'))).toBe(VALUE)
+  const long = 1_100_000
+  for (let i = 0; i < 8; i++) {
+    const socket = createConnection({ host, port: Number(port), localAddress: '127.0.0.2' })
+    socket.on('error', () => undefined)
+    socket.write(`POST /v1/holder HTTP/1.1\r\nhost: x\r\ncontent-length: ${long}\r\n\r\nabc`)
+    strangers.push(socket)
+  }
+  await until(() => strangers.every(socket => socket.bytesWritten > 0))
+  expect(await reveal(await open(), nameOf('key'))).toBe(VALUE)
+  // It is read at once, and no request.
+  const body = new Uint8Array(long)
+  const begun = performance.now()
+  expect((await fetch(`${url}/v1/holder`, { method: 'POST', body })).status).toBe(400)
+  expect(performance.now() - begun).toBeLessThan(4000)
+})

@@ -14,6 +14,7 @@ import {
   withDefault,
 } from 'sluice/core'
 import {
+  Admission,
   asyncDispose,
   type BoxKeys,
   boxKeys,
@@ -40,6 +41,7 @@ import {
   readRequest,
   startServer,
 } from '../../remote/http-server.js'
+import { overloaded, Rejection } from '../../remote/protocol.js'
 import { ACTS_FILE } from '../act-log.js'
 import { makeFolder, VaultFolder } from '../files.js'
 import { expireShares, Holder, type HolderProblems } from './holder.js'
@@ -254,8 +256,13 @@ export interface HolderServing {
 const CONNECTIONS = { maxConnections: 256, maxConnectionsPerAddress: 256 }
 /** A request with more bytes than this is long: it contains a manifest. */
 const LONG = 1_048_576
-/** The most long requests that are read at a time, because they take memory. */
+/**
+ * The most long requests of strangers that are read at a time, because they take memory. As many
+ * more are read from addresses of callers.
+ */
 const MAX_LONG = 2
+/** Milliseconds within which a long request of a stranger must arrive, once it is read. */
+const LONG_TIMEOUT = 5000
 /** The most characters of a request's kind, and of an error, in a line of the log. */
 const MAX_KIND = 20
 const MAX_MESSAGE = 300
@@ -267,7 +274,8 @@ export async function serveHolder(
   serving: HolderServing,
 ): Promise<Omit<RunningVaultHolder, 'health'>> {
   const { holder, keys, host, port, log, records, counts } = serving
-  let long = 0
+  const longOfCallers = new Admission(MAX_LONG, overloaded)
+  const longOfStrangers = new Admission(MAX_LONG, overloaded)
 
   function refuse(response: ServerResponse, status: number): void {
     counts.rejected(status)
@@ -282,11 +290,16 @@ export async function serveHolder(
     if (request.method !== 'POST' || request.url !== HOLDER_PATH) return refuse(response, 404)
     const length = Number(request.headers['content-length'] ?? MAX_REQUEST_BYTES + 1)
     if (!(length <= MAX_REQUEST_BYTES)) return refuse(response, 413)
+    const gone = new AbortController()
+    response.on('close', () => gone.abort())
+    const sender = connections.senderOf(request.socket, gone.signal)
+    const isKnown = sender.isKnown()
     const isLong = length > LONG
-    if (isLong && long >= MAX_LONG) return refuse(response, 503)
-    if (isLong) long++
+    let leave: (() => void) | undefined
     try {
-      const sealed = await readRequest(request, length)
+      if (isLong) leave = await (isKnown ? longOfCallers : longOfStrangers).enter(sender)
+      const timeout = isLong && !isKnown ? LONG_TIMEOUT : undefined
+      const sealed = await readRequest(request, length, length, timeout)
       if (typeof sealed === 'number') return refuse(response, sealed)
       // If the process was busy for a while, many callers have disconnected. Their requests are
       // skipped.
@@ -296,15 +309,15 @@ export async function serveHolder(
       const opened = openHolderRequest(sealed, keys, callers)
       if (opened === undefined) return refuse(response, 400)
       const isCaller = callers.includes(opened.asker)
-      if (isCaller) connections.prove(request.socket, opened.asker)
+      if (isCaller) sender.prove(opened.asker)
       const answer = await answerWith(serving, opened.request, opened.asker, isCaller)
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })
         .end(sealHolderAnswer(answer, opened.replyTo, keys))
-    } catch {
-      refuse(response, 500)
+    } catch (thrown) {
+      refuse(response, thrown instanceof Rejection ? thrown.status : 500)
     } finally {
-      if (isLong) long--
+      leave?.()
     }
   }
 
