@@ -80,9 +80,14 @@ export interface ConnectionRules {
   readonly ca?: readonly string[]
   /**
    * Throws if the wire must not send the request to this target. The wire checks again because
-   * layers below the templates may have changed the method or URL. @default it may be sent
+   * layers below the templates may have changed the method, the URL or the headers. `headers` has
+   * their names. @default it may be sent
    */
-  readonly checkTarget?: (target: { readonly method: string; readonly url: string }) => void
+  readonly checkTarget?: (target: {
+    readonly method: string
+    readonly url: string
+    readonly headers?: readonly string[]
+  }) => void
   /** Whether the wire may connect to an address. @default it may connect to every address */
   readonly mayConnect?: (address: string) => boolean
   /** The largest size of a request in bytes, after its placeholders are filled. @default 1024000 */

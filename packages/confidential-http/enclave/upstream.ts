@@ -115,7 +115,9 @@ export async function askUpstream(call: ConfidentialCall): Promise<ConfidentialR
   const memory: Uint8Array[] = []
   try {
     call.signal.throwIfAborted()
-    call.connection.checkTarget?.({ method: call.method, url: call.url })
+    const { method, url } = call
+    const headers = [...call.multiHeaders.keys(), ...call.headers.keys()]
+    call.connection.checkTarget?.({ method, url, headers })
     const answer = await send(call, acceptsGzip, memory)
     const wrong = wrongHead(answer)
     if (wrong !== undefined) {

@@ -5,7 +5,12 @@ import {
   type Schema,
   withDefault,
 } from '../../../core/options.js'
-import { type ConfidentialCall, type EnclavePlugin, requestSize } from '../call.js'
+import {
+  type ConfidentialCall,
+  type ConnectionRules,
+  type EnclavePlugin,
+  requestSize,
+} from '../call.js'
 import { EnclaveError } from '../errors.js'
 import {
   findViolation,
@@ -134,12 +139,15 @@ class Filling {
   }
 
   /**
-   * Checks the method and the URL that the wire sends. The policies of all secrets in the request
-   * must allow them.
+   * Checks the method, the URL and the headers that the wire sends. The policies of all secrets in
+   * the request must allow them.
    */
-  readonly checkTarget = (target: { readonly method: string; readonly url: string }): void => {
+  readonly checkTarget: NonNullable<ConnectionRules['checkTarget']> = target => {
     this.#call.connection.checkTarget?.(target)
-    for (const [key, policy] of this.#used) this.#check(key, policy, target)
+    for (const [key, policy] of this.#used) {
+      const headers = this.#checkedHeaders(key, policy, target.headers)
+      this.#check(key, policy, { ...target, headers })
+    }
   }
 
   /**
@@ -156,16 +164,21 @@ class Filling {
       return
     }
     this.#used.set(key, policy)
-    this.#check(key, policy, { method, url, place, headers: this.#checkedHeaders(key, policy) })
+    const headers = this.#checkedHeaders(key, policy, this.#headers)
+    this.#check(key, policy, { method, url, place, headers })
   }
 
   /**
    * Lists the headers that the policy of a secret is checked against. If other headers only cause a
    * warning, logs them.
    */
-  #checkedHeaders(key: string, policy: SecretUse): readonly string[] {
-    if (this.#rules.policyHeaders === 'refuse') return this.#headers
-    const unnamed = unnamedHeaders(policy, this.#headers)
+  #checkedHeaders(
+    key: string,
+    policy: SecretUse,
+    headers: readonly string[] = [],
+  ): readonly string[] {
+    if (this.#rules.policyHeaders === 'refuse') return headers
+    const unnamed = unnamedHeaders(policy, headers)
     for (const header of unnamed)
       if (!isOverridingHeader(header) && this.#warned.size < MAX_WARNINGS)
         this.#warn(key, `has a policy that does not name the header ${header.toLowerCase()}`)

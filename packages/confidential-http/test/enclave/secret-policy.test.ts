@@ -215,6 +215,8 @@ describe('a secret goes where its policy allows', () => {
   test.each<[string, object]>([
     ['another URL', { url: 'https://other.example/' }],
     ['another method', { method: 'DELETE' }],
+    ['another header', { headers: new Headers({ 'x-method-override': 'DELETE' }) }],
+    ['another line', { multiHeaders: new Map([['X-Forwarded-Uri', ['/admin']]]) }],
   ])('holds for %s that a layer below the templates sets', async (_what, change) => {
     const plugin: EnclavePlugin = {
       name: 'change',
