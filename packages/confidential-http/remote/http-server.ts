@@ -127,8 +127,8 @@ const OPENED_PER_SECOND = 50
 /** The most connections that an address may open at once after a quiet time. */
 const OPENED_AT_ONCE = 512
 /**
- * For how many milliseconds a connection beyond that is kept, and not answered. A client that is refused at
- * once comes again at once, and each connection costs the event loop about as much as a request.
+ * For how many milliseconds a connection beyond that is kept, and not answered. A client that is
+ * refused at once comes again at once, and each connection costs about as much as a request.
  */
 const HOLD = 1000
 /** An address of authentic requests may open this many times more: it may be a reverse proxy. */
