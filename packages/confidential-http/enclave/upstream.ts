@@ -97,8 +97,11 @@ const READ_BYTES = 65_536
 const SMALL_READ = 256
 /** How many small reads a second the connections of a caller get together, and how many at once. */
 const [READS_PER_SECOND, READS_AT_ONCE] = [5000, 16_384] as const
-/** How many of these a connection takes at a time. */
-const READS = 1024
+/**
+ * How many of these a connection takes at a time at most. It begins with one, and takes twice as
+ * many each time. So an answer in two pieces takes two.
+ */
+const MAX_READS = 1024
 
 /**
  * The enclave's wire. Opens a connection for one request, to an address that the rules allow, and
@@ -193,6 +196,7 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
   memory.push(buffer)
   const reads = new PieceCounter()
   const maxBytes = maxBodyBytes(call) + MAX_EXTRA_BYTES
+  let readsTaken = 0
   let readsLeft = 0
   let resting: ReturnType<typeof setTimeout> | undefined
   function receive(size: number): boolean {
@@ -206,8 +210,9 @@ function connect(call: ConfidentialCall, memory: Uint8Array[]): Promise<Socket> 
     // overwrite the buffer.
     socket.emit('data', buffer.subarray(0, size))
     if (size >= SMALL_READ || --readsLeft >= 0) return true
-    readsLeft = READS
-    const wait = takeReads(call.caller ?? call.owner)
+    readsTaken = Math.min(MAX_READS, 2 * readsTaken || 1)
+    readsLeft = readsTaken - 1
+    const wait = takeReads(call.caller ?? call.owner, readsTaken)
     if (wait > 0) rest(wait)
     return wait === 0
   }
@@ -264,7 +269,7 @@ const readsOf = new Map<string, TokenBucket>()
  * must not read before it does them. So answers in tiny pieces cost the other callers little, and
  * the answers of one caller come one after the other.
  */
-function takeReads(caller: string): number {
+function takeReads(caller: string, count: number): number {
   let bucket = readsOf.get(caller)
   if (bucket === undefined) {
     for (const [each, other] of readsOf) if (other.isFull()) readsOf.delete(each)
@@ -272,7 +277,7 @@ function takeReads(caller: string): number {
     readsOf.set(caller, bucket)
   }
   const wait = bucket.msUntil(0)
-  bucket.spend(READS)
+  bucket.spend(count)
   return wait
 }
 

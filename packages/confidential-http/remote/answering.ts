@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import type { Log } from 'sluice/core'
 import { Admission, type Asker, formatKey, isPublicKey } from 'sluice/internal'
 import { type Attestor, type Evidence, presentEvidence } from '../attestation/evidence.js'
@@ -40,8 +41,6 @@ export interface AnsweringOptions {
   readonly keys: CurveKeys
   readonly callers: Callers
   readonly limits: CallerGuard
-  /** How many milliseconds the event loops of the enclave have worked so far. */
-  readonly worked: () => number
   /** Makes evidence for each question for the boot key. */
   readonly attestor?: Attestor | undefined
   /** Records the requests that are refused before they reach the enclave. */
@@ -61,7 +60,7 @@ export class Answering {
   readonly #bootKey: string
   readonly #threads: CurveThreads
   readonly #replays = new ReplayGuard()
-  readonly #turns: CallerTurns
+  readonly #turns = new CallerTurns(() => performance.eventLoopUtilization().active)
   readonly #attesting = new Admission(MAX_ATTESTING, overloaded)
   readonly #running = new Set<Promise<unknown>>()
 
@@ -69,7 +68,11 @@ export class Answering {
     this.#options = options
     this.#bootKey = formatKey(options.keys.boot.publicKey)
     this.#threads = new CurveThreads(options.keys)
-    this.#turns = new CallerTurns(options.worked)
+  }
+
+  /** Charges a caller for work of the enclave's thread. */
+  charge(caller: string, ms: number): void {
+    this.#turns.charge(caller, ms)
   }
 
   /** How many requests are being carried out. */

@@ -9,13 +9,11 @@ const OWN_PLACES = 8
  * How many milliseconds of processor time a second the callers share equally, if there are several.
  * The two event loops of an enclave have 2000. The rest keeps the waiting short.
  */
-const PER_SECOND = 700
+const PER_SECOND = 500
 /** How many milliseconds of processor time a caller may use at once after a quiet time. */
 const BURST = 50
-/** A caller shares if it has used more milliseconds than this lately. */
+/** A caller counts as one of those who share if it has lately used more milliseconds than this. */
 const USED = 10
-/** The most milliseconds of processor time of an event: a message, or a request's start or end. */
-const EVENT_COST = 3
 /** How many of a caller's requests may wait for their turn. */
 const MAX_WAITING = 16
 /** Milliseconds between two requests that had to wait. */
@@ -23,7 +21,7 @@ const STEP = 5
 /** Milliseconds after which what a caller has used counts half. */
 const HALF_LIFE = 1000
 /** For how many milliseconds after its last request a caller counts as one of the others. */
-const PRESENT = 60_000
+const PRESENT = 10_000
 
 /**
  * For how many milliseconds a refusal is held back at most. A caller that asks again at once after
@@ -55,8 +53,9 @@ interface Account {
  * enclave. Once there are others, each has an equal share of the processor. Requests of a caller
  * that uses more wait for their turn. A request of another caller starts at once.
  *
- * Nothing measures whose work an event loop does. Most of it is the work of events, so these are
- * charged first, each alike and up to a limit. The rest is charged to the requests that are open.
+ * The enclave's thread measures whose work it does. The thread that listens does not: its work is
+ * divided by the events of each caller, which are its messages, and the starts and ends of its
+ * requests.
  */
 export class CallerTurns {
   readonly #load: () => number
@@ -71,7 +70,7 @@ export class CallerTurns {
   #settledAt: number
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `load` returns how many milliseconds the enclave's event loops have worked so far. */
+  /** `load` returns how many milliseconds the event loop that listens has worked so far. */
   constructor(load: () => number, now: () => number = () => performance.now()) {
     this.#load = load
     this.#now = now
@@ -118,6 +117,14 @@ export class CallerTurns {
     this.#running--
   }
 
+  /** Charges a caller for work that was measured. */
+  charge(caller: string, ms: number): void {
+    this.#settle()
+    const account = this.#accountOf(caller)
+    account.used += ms
+    account.left = Math.max(-MAX_DEBT, account.left - ms)
+  }
+
   /** Counts a message, of a caller or of a stranger, that costs work before it is a request. */
   note(caller?: string): void {
     this.#settle()
@@ -156,13 +163,25 @@ export class CallerTurns {
 
   #mayStart(account: Account): boolean {
     const hasPlace = account.running < OWN_PLACES || this.#running < SHARED_PLACES
-    return hasPlace && (account.left > 0 || this.#isAlone(account))
+    return hasPlace && (account.left > 0 || this.#isLightest(account))
   }
 
-  #isAlone(account: Account): boolean {
-    for (const other of this.#accounts.values())
-      if (other !== account && this.#settledAt - other.seenAt < PRESENT) return false
-    return true
+  /**
+   * True for a caller that is alone, and for the one of several that has used least. So nobody is
+   * slowed by a caller that uses more, however long a busy machine takes for its requests.
+   */
+  #isLightest(account: Account): boolean {
+    let isAlone = true
+    let isLeast = true
+    let isOneOfSeveral = false
+    for (const other of this.#accounts.values()) {
+      if (other === account) continue
+      if (this.#settledAt - other.seenAt < PRESENT) isAlone = false
+      if (!isSharing(other)) continue
+      isOneOfSeveral = true
+      if (other.used <= account.used) isLeast = false
+    }
+    return isAlone || (isOneOfSeveral && isLeast)
   }
 
   /** Charges the callers for the time since the last call. */
@@ -175,25 +194,22 @@ export class CallerTurns {
     this.#loadBefore = load
     this.#settledAt = now
     let events = this.#strange
-    let open = 0
     let sharing = 0
     for (const account of this.#accounts.values()) {
       events += account.events
-      open += openOf(account)
-      if (account.used > USED || account.waiting.size > 0) sharing++
+      if (isSharing(account)) sharing++
     }
-    // There is room for one more, who starts at once.
-    this.#share = PER_SECOND / Math.max(2, sharing)
-    const ofEvent = events === 0 ? 0 : Math.min(EVENT_COST, worked / events)
-    const ofRequest = open === 0 ? 0 : (worked - events * ofEvent) / open
+    this.#share = PER_SECOND / Math.max(1, sharing)
+    const each = events === 0 ? 0 : worked / events
     this.#strange = 0
     for (const [caller, account] of this.#accounts) {
-      const cost = account.events * ofEvent + openOf(account) * ofRequest
+      const cost = account.events * each
       account.events = 0
       account.used = account.used * 2 ** (-passed / HALF_LIFE) + cost
       const paid = (passed / 1000) * this.#share
       account.left = Math.max(-MAX_DEBT, Math.min(BURST, account.left + paid - cost))
-      if (openOf(account) === 0 && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
+      const isQuiet = account.running + account.waiting.size + account.held === 0
+      if (isQuiet && now - account.seenAt > PRESENT) this.#accounts.delete(caller)
     }
   }
 
@@ -207,9 +223,8 @@ export class CallerTurns {
   }
 }
 
-/** How many requests of a caller are not answered yet. */
-function openOf({ running, waiting, held }: Account): number {
-  return running + waiting.size + held
+function isSharing({ used, waiting }: Account): boolean {
+  return used > USED || waiting.size > 0
 }
 
 function tooMuch(retryAfter: number): EnclaveError {

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { env as ownEnv } from 'node:process'
 import {
   checkFunction,
@@ -130,8 +129,9 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     ...pickOptions(options, settingRules),
   } as EnclaveSettings
   const opened = options.audit && (await openAuditLog(options.audit))
-  const thread = startEnclaveThread(settings, renewAfter, log)
   let answering: Answering | undefined
+  const onWork = (caller: string, ms: number): void => answering?.charge(caller, ms)
+  const thread = startEnclaveThread(settings, renewAfter, onWork, log)
   const read = (): EnclaveState => ({
     threads: thread.started,
     threadFailure: thread.failure,
@@ -148,8 +148,7 @@ export async function startEnclaveServer(given: EnclaveServerOptions): Promise<E
     await thread.whenReady()
     const refusals = records && new Refusals(records, log)
     const limits = new CallerGuard(options.callerLimits)
-    const worked = (): number => thread.worked + performance.eventLoopUtilization().active
-    const parts = { enclave, keys, callers, limits, worked, attestor, refusals, watched, log }
+    const parts = { enclave, keys, callers, limits, attestor, refusals, watched, log }
     const serving = new Answering(parts)
     answering = serving
     const bounds = { maxConnections, maxConnectionsPerAddress, maxSealedBytes }
@@ -201,13 +200,14 @@ const DROPPED = /^NODE_(OPTIONS|DEBUG|DEBUG_NATIVE|V8_COVERAGE)$/
 function startEnclaveThread(
   settings: EnclaveSettings,
   renewAfter: Required<RenewAfter>,
+  onWork: (caller: string, ms: number) => void,
   log: Log,
 ): RenewedThread {
   const env = Object.fromEntries(
     Object.entries(ownEnv).filter(([name]) => !DROPPED.test(name)),
   ) as Record<string, string>
   const file = new URL('../enclave/enclave-thread.js', import.meta.url)
-  return new RenewedThread({ file, settings, memoryMb: MEMORY_MB, env, log }, renewAfter)
+  return new RenewedThread({ file, settings, memoryMb: MEMORY_MB, env, onWork, log }, renewAfter)
 }
 
 /** The lowest layer in the thread that listens. The layers below it run in the enclave's thread. */

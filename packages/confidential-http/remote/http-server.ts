@@ -70,7 +70,7 @@ export async function startServer(
       maxHeaderSize: 16_384,
     },
     (request, response) => {
-      if (!connections.isHeld(request.socket)) void serve(request, response, connections)
+      if (connections.begin(request.socket, response)) void serve(request, response, connections)
     },
   )
   const connections = new Connections(server, limits)
@@ -160,6 +160,8 @@ export class Connections {
   readonly #openings = new Map<string, TokenBucket>()
   /** The connections that were opened too fast. They are closed soon. */
   readonly #held = new WeakSet<Socket>()
+  /** The connections with a request that is not answered yet. */
+  readonly #asking = new WeakSet<Socket>()
   #total = 0
 
   constructor(server: Server, limits: ConnectionLimits) {
@@ -167,9 +169,19 @@ export class Connections {
     server.on('connection', socket => this.#add(socket))
   }
 
-  /** Tells whether the requests of a connection are not answered. */
-  isHeld(socket: Socket): boolean {
-    return this.#held.has(socket)
+  /**
+   * Tells whether a request is to be answered. A connection with a second request before the answer
+   * to the first is closed: no client of this library does that, and one packet has room for
+   * thousands.
+   */
+  begin(socket: Socket, response: ServerResponse): boolean {
+    if (this.#asking.has(socket)) {
+      socket.destroy()
+      return false
+    }
+    this.#asking.add(socket)
+    response.on('close', () => this.#asking.delete(socket))
+    return !this.#held.has(socket)
   }
 
   /** The facts about a connection that has brought a request. */

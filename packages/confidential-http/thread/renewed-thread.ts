@@ -62,11 +62,6 @@ export class RenewedThread {
     return this.#failure
   }
 
-  /** How many milliseconds the current thread's event loop has worked so far. */
-  get worked(): number {
-    return this.#current.worked
-  }
-
   /** Resolves when the first thread is ready for requests. Rejects if it can't start. */
   whenReady(): Promise<void> {
     return this.#current.whenReady()

@@ -15,6 +15,7 @@ import type {
   ThreadData,
   ToThread,
 } from './thread-messages.js'
+import { WorkMeter } from './work-meter.js'
 
 /**
  * How many milliseconds the event loop continues before the thread exits, so that the finalizers of
@@ -51,7 +52,7 @@ export interface Service {
 export function serveThread<Settings>(
   open: (settings: Settings, log: Log) => Promise<Service>,
 ): void {
-  const { settings, port, counter, levels } = workerData as ThreadData<Settings>
+  const { settings, port, counter, levels, isMetered } = workerData as ThreadData<Settings>
   const sent = new Int32Array(counter)
   const running = new Map<
     number,
@@ -82,6 +83,9 @@ export function serveThread<Settings>(
         post({ type: 'log', level, message, facts }),
     ]),
   )
+  const meter = isMetered
+    ? new WorkMeter((caller, ms) => post({ type: 'work', caller, ms }))
+    : undefined
   const opened = open(settings, log)
   opened.then(
     () => post({ type: 'opened' }),
@@ -131,7 +135,10 @@ export function serveThread<Settings>(
     const { id } = message
     if (message.type === 'cancel') return running.get(id)?.controller.abort()
     const controller = new AbortController()
-    const ended = answer(message, controller.signal).finally(() => running.delete(id))
+    const begin = (): Promise<void> => answer(message, controller.signal)
+    const isCall = message.type === 'call' && meter !== undefined
+    const begun = isCall ? meter.run(message.call.caller ?? message.call.owner, begin) : begin()
+    const ended = begun.finally(() => running.delete(id))
     running.set(id, { controller, ended })
   })
 }

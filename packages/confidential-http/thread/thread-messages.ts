@@ -13,6 +13,8 @@ export interface ThreadData<Settings> {
    * blocks waits for a change of this number.
    */
   readonly counter: SharedArrayBuffer
+  /** Whether the thread tells how long it works for each caller. */
+  readonly isMetered: boolean
   /** The log levels that have a listener. */
   readonly levels: readonly (keyof Log)[]
 }
@@ -67,6 +69,8 @@ export type FromThread =
   /** The enclave has connected to the API. From then on, the API may have received the request. */
   | { readonly type: 'connected'; readonly id: number }
   | { readonly type: 'alive' }
+  /** The thread has worked so many milliseconds more for a caller. */
+  | { readonly type: 'work'; readonly caller: string; readonly ms: number }
   | { readonly type: 'response'; readonly id: number; readonly response: unknown }
   | { readonly type: 'failure'; readonly id: number; readonly failure: Failure }
   | {

@@ -39,6 +39,8 @@ export interface ThreadOptions extends WorkerSettings {
   /** The settings that are sent to the thread when it starts. */
   readonly settings: unknown
   readonly log: Log
+  /** Called when the thread has worked so many milliseconds more for a caller. */
+  readonly onWork?: (caller: string, ms: number) => void
 }
 
 type Outcome = { readonly response: unknown } | { readonly error: Error }
@@ -80,6 +82,7 @@ const SIGN_OF_LIFE = 1000
  */
 export class Thread {
   readonly #log: Log
+  readonly #onWork: ThreadOptions['onWork']
   readonly #worker: Worker
   readonly #port: MessagePort
   /**
@@ -104,12 +107,17 @@ export class Thread {
   #ended: Error | undefined
   #exited: Promise<void> = Promise.resolve()
 
-  constructor({ log, settings, ...program }: ThreadOptions) {
+  constructor({ log, settings, onWork, ...program }: ThreadOptions) {
     const { port1, port2 } = new MessageChannel()
     const counter = new SharedArrayBuffer(4)
     const listened = levels.filter(level => log[level] !== undefined)
-    const data: ThreadData<unknown> = { settings, port: port2, counter, levels: listened }
+    const isMetered = onWork !== undefined
+    const data: ThreadData<unknown> = {
+      ...{ settings, port: port2, counter, isMetered },
+      levels: listened,
+    }
     this.#log = log
+    this.#onWork = onWork
     this.#port = port1
     this.#received = new Int32Array(counter)
     this.#worker = startWorker(program, data, [port2])
@@ -123,11 +131,6 @@ export class Thread {
     port1.on('message', (message: FromThread) => this.#receive(message))
     port1.unref()
     this.#starting = setTimeout(() => this.#checkStart(), MAX_START).unref()
-  }
-
-  /** How many milliseconds the thread's event loop has worked so far. */
-  get worked(): number {
-    return this.#worker.performance.eventLoopUtilization().active
   }
 
   /** Resolves when the thread is ready for questions. Rejects if it can't start. */
@@ -233,6 +236,9 @@ export class Thread {
     switch (message.type) {
       case 'log':
         this.#log[message.level]?.(message.message, message.facts)
+        break
+      case 'work':
+        this.#onWork?.(message.caller, message.ms)
         break
       case 'connected':
         this.#open.get(message.id)?.onConnected?.()

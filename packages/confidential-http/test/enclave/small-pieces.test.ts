@@ -86,6 +86,16 @@ describe('an answer in small pieces', () => {
     expect(performance.now() - begun).toBeGreaterThan(1200)
   })
 
+  test('are read at once, if each has two', async () => {
+    startNeighbour()
+    const caller = { name: 'with-two-pieces' }
+    const speak = (socket: TLSSocket): unknown =>
+      socket.write(reply('200 OK\r\ncontent-length: 2'), () => socket.end('ok'))
+    // If each took a thousand reads of the budget, the last ones would rest longer than they may take.
+    for (let count = 0; count < 60; count++)
+      expect(textOf(await askRaw(speak, { timeout: '5s' }, { caller }))).toBe('ok')
+  })
+
   test('costs no more where it is compressed, and is put together', async () => {
     startNeighbour()
     const body = gzipSync(Buffer.from('text '.repeat(10_000)))

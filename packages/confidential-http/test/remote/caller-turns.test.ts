@@ -6,12 +6,11 @@ afterEach(() => void jest.useRealTimers())
 
 const { signal } = new AbortController()
 
-/** An enclave whose event loops work for `cost` milliseconds on each request, one after the other. */
+/** An enclave whose thread works for `cost` milliseconds on each request, one after the other. */
 function createEnclave(cost: number, waits = 20) {
-  let worked = 0
   let freeAt = 0
   const turns = new CallerTurns(
-    () => worked,
+    () => 0,
     () => Date.now(),
   )
   /** Makes a request. Resolves with how long it took, or with the error. */
@@ -22,7 +21,7 @@ function createEnclave(cost: number, waits = 20) {
       // The loop does what came before, then this, and then the API is waited for.
       freeAt = Math.max(freeAt, Date.now()) + cost
       await new Promise(resolve => setTimeout(resolve, freeAt - Date.now()))
-      worked += cost
+      turns.charge(caller, cost)
       await new Promise(resolve => setTimeout(resolve, waits))
       leave()
       return Date.now() - begun
@@ -165,23 +164,18 @@ test('refusals are charged to who caused them', async () => {
   expect(isStarted).toBe(true)
 })
 
-test('work without events is charged to the requests that are open', async () => {
-  let worked = 0
-  const turns = new CallerTurns(
-    () => worked,
-    () => Date.now(),
-  )
-  for (let count = 0; count < 8; count++) await turns.enter('hostile', signal)
-  // The answers to the hostile one are read for a second. Only the other's requests start and end.
-  for (let count = 0; count < 20; count++) {
-    const leave = await turns.enter('other', signal)
-    leave()
-    await jest.advanceTimersByTimeAsync(50)
-    worked += 50
-  }
-  const started: string[] = []
-  for (const caller of ['hostile', 'other'])
-    void turns.enter(caller, signal).then(() => started.push(caller))
+test('who waits for slow servers is not charged for the work of another', async () => {
+  const { turns, ask } = createEnclave(50)
+  for (let count = 0; count < 24; count++) await turns.enter('slow', signal)
+  const hostile = keepAsking(() => ask('hostile'), 3, Date.now() + 10_000)
+  await jest.advanceTimersByTimeAsync(9000)
+  let isStarted = false
+  void turns.enter('slow', signal).then(() => {
+    isStarted = true
+  })
   await jest.advanceTimersByTimeAsync(0)
-  expect(started).toEqual(['other'])
+  expect(isStarted).toBe(true)
+  await jest.advanceTimersByTimeAsync(10_000)
+  // The hostile one has got 700 ms a second, and what was under way.
+  expect(timesOf(hostile.outcomes).length * 50).toBeLessThan(8000)
 })
