@@ -328,7 +328,7 @@ test('the lines for after a break-in work: no threshold with a holder from a bac
     await refusedTo(await startEnclave(caller))
   }
   putBack('latest')
-  holders[1] = await startProcess(withoutTrust(lines[1] as string))
+  holders[1] = await startProcess(lines[1] as string)
   backUp('backup-0', 'holder-0')
   await holders[0]?.end()
   backUp('backup-0', 'holder-0')
@@ -364,8 +364,3 @@ test('the lines for after a break-in work: no threshold with a holder from a bac
   await enclave.end()
   for (const { end } of [...holders, added]) await end()
 }, 60_000)
-
-/** The line that starts a holder again, whose file of trusted keys was changed. */
-function withoutTrust(line: string): string {
-  return line.replace(/ --writer \S+ --caller \S+/, '')
-}

@@ -270,3 +270,23 @@ test('a holder does not start with a manifest that is cut off, changed or of ano
     expect(message).toMatch(/^manifest\.json is not (a manifest|signed by the vault's writer)$/)
   }
 })
+
+test('a start with a revoked key warns, and the key gets nothing', async () => {
+  const [{ directory, stop, url }] = holders
+  await remote.revoke(stolen.publicKey)
+  const fresh = createKeys().publicKey
+  trust(directory, { callers: [fresh, caller.publicKey] })
+  await stop()
+  const warned: string[] = []
+  const before = { writer: vault.writerKey, callers: [stolen.publicKey, caller.publicKey] }
+  await startHolder({
+    ...{ directory, trust: before, port: Number(new URL(url).port) },
+    log: { warn: line => void warned.push(line) },
+  })
+  const [revoked, listed] = [stolen, caller].map(({ publicKey }) => publicKey.slice(0, 8))
+  expect(warned).toEqual([
+    `callers: ${revoked}… is revoked: holder.json counts, and says ${fresh.slice(0, 8)}…, ${listed}…`,
+  ])
+  expect(await gets(stolen, vault.directory, [0, 1])).toBe(REVOKED)
+  expect(await gets(caller, vault.directory, [0, 1])).toBe(VALUE)
+})

@@ -10,7 +10,6 @@ import {
   readOptions,
   type Schema,
   unchecked,
-  ValidationError,
   withDefault,
 } from 'sluice/core'
 import {
@@ -29,6 +28,7 @@ import {
   permissionRules,
   type Severity,
   shown,
+  shownKey,
 } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { type OpenAuditLog, openAuditLog, watchRecords } from '../../audit/audit-log.js'
@@ -63,7 +63,7 @@ export interface VaultHolderOptions extends PermissionOptions, ListenOptions {
   readonly directory: string
   /**
    * The keys that a new holder trusts, written to its file `holder.json`. If the file exists, it
-   * must already contain these keys. @default what the file holds
+   * counts, and the log warns of what differs. @default what the file holds
    */
   readonly trust?: Partial<HolderTrust>
   /** Receives the holder's log. No line contains a secret. */
@@ -136,8 +136,8 @@ export async function startVaultHolder(given: VaultHolderOptions): Promise<Runni
   const files = new HolderFiles(new VaultFolder(directory, permissions))
   if (trust !== undefined) {
     const wanted = checkTrust(trust)
-    if (existsSync(join(directory, TRUST_FILE))) checkSameTrust(wanted, await files.readTrust())
-    else await files.writeTrust(wanted)
+    if (!existsSync(join(directory, TRUST_FILE))) await files.writeTrust(wanted)
+    else for (const line of await findOutdated(wanted, files)) log.warn?.(line)
   }
   const expire = (): Promise<void> =>
     expireShares(files).catch(error => log.error?.(`shares could not be deleted: ${error.message}`))
@@ -221,21 +221,28 @@ export class HolderCounts {
 }
 
 /**
- * Throws ValidationError if the given trust is not in the holder's file. The file may list more
- * keys, as it may have been changed since.
+ * Describes what of the given trust is not in force. After a key was replaced, a supervisor still
+ * starts the holder with the line of before, and the vault needs the holder.
  */
-function checkSameTrust(given: HolderTrust, known: HolderTrust): void {
-  const fail = (field: string, value: unknown, other: unknown): never => {
-    throw new ValidationError(
-      `${field} is ${value}, and ${TRUST_FILE} says ${other}: change that file, or leave ${field} out`,
-    )
-  }
-  if (given.writer !== known.writer) fail('writer', given.writer, known.writer)
+async function findOutdated(given: HolderTrust, files: HolderFiles): Promise<readonly string[]> {
+  const known = await files.readTrust()
+  const { revoked = [] } = (await files.readManifest()) ?? {}
+  const found: string[] = []
+  const add = (field: string, value: string, why: string, says: string): void =>
+    void found.push(`${field}: ${value} is ${why}: ${TRUST_FILE} counts, and says ${says}`)
+  if (given.writer !== known.writer)
+    add('writer', shownKey(given.writer), 'not in force', shownKey(known.writer))
   for (const field of ['callers', 'peers'] as const)
-    for (const key of given[field])
-      if (!known[field].includes(key)) fail(field, key, known[field].join(', ') || 'none')
-  const { minThreshold: least = 0 } = known
-  if ((given.minThreshold ?? 0) > least) fail('minThreshold', given.minThreshold, least || 'none')
+    for (const key of given[field]) {
+      const isRevoked = revoked.includes(key)
+      if (known[field].includes(key) && !isRevoked) continue
+      const says = known[field].map(shownKey).join(', ') || 'none'
+      add(field, shownKey(key), isRevoked ? 'revoked' : 'not in force', says)
+    }
+  const { minThreshold = 0 } = known
+  if ((given.minThreshold ?? 0) > minThreshold)
+    add('minThreshold', `${given.minThreshold}`, 'not in force', `${minThreshold || 'none'}`)
+  return found
 }
 
 /** A holder to serve, and the address to serve it at. */
