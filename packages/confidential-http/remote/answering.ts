@@ -23,6 +23,8 @@ import {
 export interface Sender extends Asker {
   /** Notes that the connection has brought an authentic request of this caller. */
   prove(caller: string): void
+  /** Notes that the connection is that of a stranger again. */
+  disown(): void
 }
 
 /** The answer to a caller. */
@@ -31,6 +33,8 @@ export interface SealedAnswer {
   readonly body: Uint8Array
   /** Milliseconds after which the caller may ask again. */
   readonly retryAfter?: number | undefined
+  /** True if the connection is to be closed after this answer. */
+  readonly isLast?: boolean
   /** To be called once the answer was written, or can't be written any more. */
   sent?(): void
 }
@@ -116,6 +120,8 @@ export class Answering {
     const { id, issuedAt, replyTo, request } = envelope
     const name = formatKey(opened.caller)
     const owner = callers.ownerOf(name)
+    // It may be that of a caller which was removed.
+    if (owner === undefined) sender.disown()
     let leave: ((bytes: number) => void) | undefined
     let end: (() => void) | undefined
     let isAuthentic = false
@@ -163,6 +169,7 @@ export class Answering {
       status,
       body,
       sent,
+      isLast: owner === undefined,
       retryAfter: 'failure' in outcome ? outcome.failure.retryAfter : undefined,
     }
   }

@@ -193,6 +193,7 @@ export class Connections {
       isKnown: () => this.#known.has(address),
       caller: () => this.#proven.get(socket),
       prove: caller => this.prove(socket, caller),
+      disown: () => this.#disown(socket),
     }
   }
 
@@ -207,6 +208,12 @@ export class Connections {
     this.#known.add(address)
     const [oldest] = this.#known
     if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest as string)
+  }
+
+  /** Takes a connection from its caller. Other callers may still use its address. */
+  #disown(socket: Socket): void {
+    this.#leaveCaller(socket)
+    this.#proven.delete(socket)
   }
 
   #add(socket: Socket): void {

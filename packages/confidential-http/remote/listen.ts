@@ -52,13 +52,14 @@ export async function listen(
     response.on('close', () => gone.abort())
     try {
       const sender = connections.senderOf(request.socket, gone.signal)
-      const { status, body, retryAfter, sent } = await answer(request, sender)
+      const { status, body, retryAfter, isLast, sent } = await answer(request, sender)
       if (sent !== undefined) {
         if (gone.signal.aborted) sent()
         else response.once('close', sent)
       }
       if (retryAfter !== undefined)
         response.setHeader('retry-after', String(Math.ceil(retryAfter / 1000)))
+      if (isLast) response.setHeader('connection', 'close')
       response.writeHead(status, { 'content-type': 'application/octet-stream' }).end(body)
     } catch (thrown) {
       if (gone.signal.aborted) return
