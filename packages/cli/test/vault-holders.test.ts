@@ -261,7 +261,7 @@ test('the documented lines work, again after each end, and holders notice a vaul
 }, 60_000)
 
 test('the lines for after a break-in work: no threshold with a holder from a backup answers a stolen key', async () => {
-  const ports = await freePorts(4)
+  const ports = await freePorts(7)
   const words: Record<string, string> = Object.fromEntries(
     ports.map((port, at) => [`127.0.0.1:750${at}`, `127.0.0.1:${port}`]),
   )
@@ -361,6 +361,21 @@ test('the lines for after a break-in work: no threshold with a holder from a bac
     withKeys(`${without} --holder http://127.0.0.1:${ports[2]}=<its key>`, peers),
   )
   expect([broken.code, broken.err]).toEqual([1, expect.stringContaining('is revoked: give it')])
+
+  // As many as the threshold are broken into: clean ones take their place, and the key is rotated.
+  const admin = (await run('sluice keygen admin.key')).trim()
+  const lineOf = (at: number): string =>
+    start.replace('holder-3', `holder-${at}`).replace(`${ports[3]}`, `${ports[at]}`)
+  const clean = await Promise.all([4, 5, 6].map(at => startProcess(lineOf(at))))
+  const cleanKeys = clean.map(({ key }) => key)
+  for (const at of [0, 1, 3, 4, 5, 6])
+    trust(at, fields => ({ ...fields, peers: [...all, ...cleanKeys], callers: [fresh, admin] }))
+  words['<the key of a broken holder>'] = all[0] ?? ''
+  const [move, revokeOld = '', rotate = ''] = breakIn(2)
+  expect(await run(withKeys(move, cleanKeys))).toContain('Generation 5: 3 holders')
+  expect(await run(revokeOld)).toBe('Trust 3: the key is revoked\n')
+  expect(await run(rotate)).toContain('Generation 6: 3 holders')
+  await askFor('first', enclave)
   await enclave.end()
-  for (const { end } of [...holders, added]) await end()
+  for (const { end } of [...holders, added, ...clean]) await end()
 }, 60_000)
