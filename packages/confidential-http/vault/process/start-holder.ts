@@ -317,6 +317,7 @@ export async function serveHolder(
       if (opened === undefined) return refuse(response, 400)
       const isCaller = callers.includes(opened.asker)
       if (isCaller) sender.prove(opened.asker)
+      else sender.disown()
       const answer = await answerWith(serving, opened.request, opened.asker, isCaller)
       response
         .writeHead(200, { 'content-type': 'application/octet-stream' })
