@@ -112,18 +112,15 @@ export function createSemaphore(permits: number, signal: AbortSignal): Semaphore
   const waiting: (() => void)[] = []
   let free = permits
 
-  function release(): void {
-    free++
-    waiting.shift()?.()
-  }
-
   return {
     async run(maxMs, task) {
       if (free-- <= 0) await abortable(new Promise<void>(resolve => waiting.push(resolve)), signal)
       let hasPermit = true
       function giveBack(): void {
-        if (hasPermit) release()
+        if (!hasPermit) return
         hasPermit = false
+        free++
+        waiting.shift()?.()
       }
       const timer = setTimeout(giveBack, maxMs)
       try {

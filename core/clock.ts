@@ -20,40 +20,10 @@ export interface Clock {
   hold?(): () => void
 }
 
-/** Does work, and holds a clock until the work has settled. */
-export function held<Result>(
-  clock: Clock | undefined,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  if (clock?.hold === undefined) return work()
-  const release = clock.hold()
-  return work().finally(release)
-}
-
 /** Time as the parts of a program see it: one clock that never steps, and calls later. */
 export interface Timing {
   /** Milliseconds of a clock that never steps. */
   monotonic(): number
   /** Calls back after so many milliseconds. Returns a function that cancels the call. */
   after(ms: number, run: () => void): () => void
-}
-
-/** The timing of the platform. The globals are looked up at each call, for fake timers. */
-export const platformTiming: Timing = {
-  monotonic: () => performance.now(),
-  after(ms, run) {
-    const timer = setTimeout(run, ms)
-    return () => clearTimeout(timer)
-  },
-}
-
-/** The timing of a given clock. */
-export function timingOf(clock: Clock): Timing {
-  return {
-    monotonic: () => clock.Date.now(),
-    after(ms, run) {
-      const timer = clock.setTimeout(run, ms)
-      return () => clock.clearTimeout(timer)
-    },
-  }
 }

@@ -8,6 +8,7 @@ export {
   type Semaphore,
   sleep,
 } from './async.js'
+export { BoundedMap } from './bounded-map.js'
 export type { Clock, Timing } from './clock.js'
 export { type CallRules, composeCall } from './compose.js'
 export {

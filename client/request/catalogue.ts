@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../core/bounded-map.js'
 import { isStreamsError, ValidationError } from '../../core/errors.js'
 import {
   checkBoolean,
@@ -139,7 +140,7 @@ interface Kept {
 export class CatalogueCache {
   readonly #now: () => number
   readonly #credentials: () => number
-  readonly #answers = new Map<string, Kept>()
+  readonly #answers = new BoundedMap<string, Kept>(MOST_ANSWERS)
 
   /** `credentials` is a number that changes when the client signs with other credentials. */
   constructor(now: () => number, credentials: () => number) {
@@ -182,11 +183,6 @@ export class CatalogueCache {
       answered: performance.now(),
       keptFor: keptFor(headers.get('cache-control')),
       credentials: generation,
-    }
-    this.#answers.delete(path)
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size < MOST_ANSWERS) break
-      this.#answers.delete(oldest)
     }
     this.#answers.set(path, kept)
     return this.#show(kept, false)

@@ -1,5 +1,5 @@
 import { abortable } from '../../core/async.js'
-import { type Clock, held, type Timing } from '../../core/clock.js'
+import type { Clock, Timing } from '../../core/clock.js'
 import { asError, type DataStreamsError } from '../../core/errors.js'
 import type { Lifetime } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
@@ -7,6 +7,7 @@ import type { Services } from '../../core/scope.js'
 import { createOverflowGaps, type Gap } from '../../report/gaps.js'
 import type { DecoderTable, Report } from '../../report/report.js'
 import { reportVerifier } from '../../report/verifier.js'
+import { held } from '../clock.js'
 import type { Handler, Plugins, Sink } from '../contract/plugin.js'
 import {
   cursorStoreKey,

@@ -1,5 +1,5 @@
 import type { StoredMsg } from '@nats-io/jetstream'
-import { createDeferred } from 'sluice/core'
+import { BoundedMap, createDeferred } from 'sluice/core'
 import { feedResolution, LONGEST_RANGE } from 'sluice/report'
 import { streamError } from './errors.js'
 import { type FrameFields, readFrame } from './frame.js'
@@ -83,7 +83,7 @@ export class ReportSearch {
   readonly #log: ReportLog
   readonly #maxPublishDelay: number
   /** For a feed and a time: the position in the log where the page begins. */
-  readonly #places = new Map<string, number>()
+  readonly #places = new BoundedMap<string, number>(MAX_PLACES)
   /** Only feeds of the log have messages, so there are at most as many entries. */
   readonly #heads = new Map<string, Head>()
   readonly #readingHeads = new Map<string, Promise<Head | undefined>>()
@@ -170,8 +170,6 @@ export class ReportSearch {
   #rememberPlace(feedID: string, page: readonly FrameFields[], rest: number): void {
     const last = page.at(-1)
     if (last === undefined) return
-    const [oldest] = this.#places.keys()
-    if (this.#places.size >= MAX_PLACES && oldest !== undefined) this.#places.delete(oldest)
     this.#places.set(`${feedID}@${last.observationsTimestamp + 1}`, rest)
   }
 

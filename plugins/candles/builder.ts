@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../core/bounded-map.js'
 import { ValidationError } from '../../core/errors.js'
 import {
   type Checked,
@@ -250,7 +251,7 @@ interface Series {
   readonly interval: CandleInterval
   readonly length: number
   /** The bars that are not complete, by start. */
-  readonly bars: Map<number, Bar>
+  readonly bars: BoundedMap<number, Bar>
   /** The prices of the candles that were completed last. */
   readonly complete: Prices[]
   completed: number
@@ -295,7 +296,7 @@ class CandleFeed {
     this.series = intervals.map(interval => ({
       interval,
       length: intervalSeconds[interval] * this.second,
-      bars: new Map(),
+      bars: new BoundedMap(MOST_OPEN),
       complete: [],
       completed: 0,
       last: undefined,
@@ -678,7 +679,6 @@ class IssuedCandle implements Candle {
 function addBar({ bars, length }: Series, start: number): Bar {
   const bar = new Bar(start, length)
   bars.set(start, bar)
-  if (bars.size > MOST_OPEN) for (const [first] of bars) if (bars.delete(first)) break
   return bar
 }
 

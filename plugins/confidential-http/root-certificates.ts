@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { BoundedMap } from '../../core/bounded-map.js'
 import { ValidationError } from '../../core/errors.js'
 import type { EnclavePlugin } from './call.js'
 
@@ -12,7 +13,7 @@ const CACHED = 32
  * certificates. A server whose certificate they do not verify is rejected.
  */
 export function rootCertificates(): EnclavePlugin {
-  const cache = new Map<string, readonly string[]>()
+  const cache = new BoundedMap<string, readonly string[]>(CACHED)
 
   /**
    * Parses certificates. Returns the same array for the same text, so that the wire can reuse the
@@ -20,10 +21,7 @@ export function rootCertificates(): EnclavePlugin {
    */
   function read(pem: string): readonly string[] {
     const certificates = cache.get(pem) ?? readPem(pem)
-    cache.delete(pem)
     cache.set(pem, certificates)
-    const [oldest] = cache.keys()
-    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
     return certificates
   }
 

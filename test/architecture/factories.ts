@@ -439,7 +439,7 @@ export const withoutOptions: readonly string[] = [
   'encodeParameterPayload encodeVerify encodeVerifyBulk pinoLogger verifyArgs verifyBulkArgs winstonLogger',
   'createTelemetry failureAttributes labelName prometheusName requestAttributes statusOf',
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
-  'abortable asError checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
+  'abortable asError BoundedMap checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall isOverridingHeader unnamedHeaders',
   'watchStream describeStack isDenial isNotFound kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
   'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',

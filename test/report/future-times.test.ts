@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { StreamScope } from '../../client/contract/scope.js'
-import { platformTiming } from '../../core/clock.js'
+import { platformTiming } from '../../client/clock.js'
 import { FeedHistory } from '../../plugins/continuity/feed-history.js'
 import { SeenFeeds, type SeenTimes } from '../../report/seen-times.js'
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
+import { BoundedMap, checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
 import { BodyReader, networkOf, TokenBucket } from 'sluice/internal'
 import type { Sender } from './answering.js'
 
@@ -153,7 +153,7 @@ export class Connections {
   /** The open connections of each caller, the one proven longest ago first. */
   readonly #ofCaller = new Map<string, Set<Socket>>()
   /** Addresses that sent authentic requests, the latest last. */
-  readonly #known = new Set<string>()
+  readonly #known = new BoundedMap<string, true>(MAX_KNOWN)
   /** The address of each socket. A closed socket no longer has its address. */
   readonly #addresses = new WeakMap<Socket, string>()
   /** How many connections each address may open now. */
@@ -204,10 +204,7 @@ export class Connections {
     this.#proven.set(socket, caller)
     if (!socket.destroyed)
       this.#ofCaller.set(caller, (this.#ofCaller.get(caller) ?? new Set()).add(socket))
-    this.#known.delete(address)
-    this.#known.add(address)
-    const [oldest] = this.#known
-    if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest as string)
+    this.#known.set(address, true)
   }
 
   /** Takes a connection from its caller. Other callers may still use its address. */

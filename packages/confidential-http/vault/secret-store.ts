@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { BoundedMap } from 'sluice/core'
 import { fileNameOf } from 'sluice/internal'
 import { type SecretName, VaultError } from 'sluice/plugins/confidential-http'
 import { fileError, isAbsence, makeFolder, type VaultFolder } from './files.js'
@@ -44,7 +45,7 @@ interface CachedCiphertext {
 /** The ciphertexts of a vault's secrets. Each version has a file, which never changes. */
 export class SecretStore {
   readonly #folder: VaultFolder
-  readonly #cache = new Map<string, CachedCiphertext>()
+  readonly #cache = new BoundedMap<string, CachedCiphertext>(CACHED)
 
   constructor(folder: VaultFolder) {
     this.#folder = folder
@@ -77,7 +78,7 @@ export class SecretStore {
     // The digest comes from a signed manifest. So a file with a forged stamp can't change which
     // ciphertext is used.
     if (cached !== undefined && cached.stamp === stamp && cached.digest === version.digest) {
-      this.#remember(file, cached)
+      this.#cache.set(file, cached)
       return cached.ciphertext
     }
     const fields = await this.#folder.read(file, MAX_FILE_BYTES, 'public')
@@ -90,7 +91,7 @@ export class SecretStore {
       throw new VaultError(`${file} is not the file of the secret it names`)
     if (digestOf(ciphertext) !== version.digest)
       throw new VaultError(`${file} does not hold the ciphertext that was put`)
-    if (stamp !== undefined) this.#remember(file, { stamp, digest: version.digest, ciphertext })
+    if (stamp !== undefined) this.#cache.set(file, { stamp, digest: version.digest, ciphertext })
     return ciphertext
   }
 
@@ -136,13 +137,6 @@ export class SecretStore {
     this.#folder.permissions.checkFile(file, entry, 'public')
     const { dev, ino, size, mtimeMs, ctimeMs } = entry
     return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
-  }
-
-  #remember(file: string, cached: CachedCiphertext): void {
-    this.#cache.delete(file)
-    this.#cache.set(file, cached)
-    const [oldest] = this.#cache.keys()
-    if (this.#cache.size > CACHED && oldest !== undefined) this.#cache.delete(oldest)
   }
 }
 

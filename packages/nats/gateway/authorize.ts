@@ -1,4 +1,4 @@
-import { asError, createLifetime, isStreamsError, readOptions } from 'sluice/core'
+import { asError, BoundedMap, createLifetime, isStreamsError, readOptions } from 'sluice/core'
 import { Admission, type Asker, checkObject, HTTPError } from 'sluice/internal'
 import { createErrorLimit } from '../errors.js'
 import {
@@ -89,8 +89,8 @@ export class FoundHolders {
   /**
    * By the digests of tokens, the oldest answer first. Invalid tokens can't displace valid ones.
    */
-  readonly #holders = new Map<string, Answer>()
-  readonly #unknown = new Map<string, Answer>()
+  readonly #holders: BoundedMap<string, Answer>
+  readonly #unknown = new BoundedMap<string, Answer>(MAX_UNKNOWN)
   readonly #lookups = new Map<string, Promise<Holder | undefined>>()
   /** Has those wait who bring tokens that nobody knows yet: one address after the other. */
   readonly #admission: Admission
@@ -98,6 +98,7 @@ export class FoundHolders {
   /** `lifetime` is in milliseconds. */
   constructor(source: HolderSource, lifetime: number, error: (message: string) => void) {
     this.#source = source
+    this.#holders = new BoundedMap(source.maxHolders)
     this.#lifetime = lifetime
     this.#error = error
     this.#admission = new Admission(source.lookupsAtOnce, () =>
@@ -180,12 +181,10 @@ export class FoundHolders {
   #remember(digest: string, holder: Holder | undefined): void {
     this.#holders.delete(digest)
     this.#unknown.delete(digest)
-    const [answers, max, lifetime] =
+    const [answers, lifetime] =
       holder === undefined
-        ? ([this.#unknown, MAX_UNKNOWN, UNKNOWN_LIFETIME] as const)
-        : ([this.#holders, this.#source.maxHolders, this.#lifetime] as const)
-    const [oldest] = answers.keys()
-    if (answers.size >= max && oldest !== undefined) answers.delete(oldest)
+        ? ([this.#unknown, UNKNOWN_LIFETIME] as const)
+        : ([this.#holders, this.#lifetime] as const)
     answers.set(digest, { holder, until: performance.now() + lifetime })
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { emitWarning } from 'node:process'
-import { type Log, readOptions, ValidationError } from 'sluice/core'
+import { BoundedMap, type Log, readOptions, ValidationError } from 'sluice/core'
 import {
   type ChangingFile,
   checkObject,
@@ -67,7 +67,7 @@ export class Tokens {
   readonly #authorized: FoundHolders | undefined
   #known: HoldersByDigest
   /** The addresses that have brought a valid token, the latest last. */
-  readonly #addresses = new Set<string>()
+  readonly #addresses = new BoundedMap<string, true>(MAX_ADDRESSES)
 
   constructor({ tokens = {}, jwt, authorize, authorizedFor }: TokenSources, log: Log) {
     // Someone must learn that the file was refused, because removed tokens stay valid then.
@@ -147,18 +147,11 @@ export class Tokens {
       const isKnown = (): boolean => this.#addresses.has(address)
       const asker = { caller: () => undefined, address, isKnown, signal: gone.signal }
       const holder = await source.find(digest, token, asker)
-      if (holder !== undefined) this.#remember(address)
+      if (holder !== undefined) this.#addresses.set(address, true)
       return holder
     } finally {
       socket.off('close', abort)
     }
-  }
-
-  #remember(address: string): void {
-    this.#addresses.delete(address)
-    this.#addresses.add(address)
-    const [oldest] = this.#addresses
-    if (this.#addresses.size > MAX_ADDRESSES) this.#addresses.delete(oldest as string)
   }
 
   /** Without `jwt`, `authorize` gets JWTs too. */

@@ -6,7 +6,7 @@ import type { ConnectionChange, ConnectionState, Status } from '../../../client/
 import { Present } from '../../../client/present.js'
 import { Cursors } from '../../../client/stream/cursors.js'
 import { Feeds } from '../../../client/stream/feeds.js'
-import { platformTiming } from '../../../core/clock.js'
+import { platformTiming } from '../../../client/clock.js'
 import { createServices } from '../../../core/scope.js'
 import { continuity } from '../../../plugins/continuity/index.js'
 import { dedup } from '../../../plugins/dedup.js'

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals'
 import type { StreamScope } from '../../../client/contract/scope.js'
-import { platformTiming } from '../../../core/clock.js'
+import { platformTiming } from '../../../client/clock.js'
 import {
   type MarketGuardOptions,
   type MarketReason,
