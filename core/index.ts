@@ -22,7 +22,7 @@ export {
   ValidationError,
 } from './errors.js'
 export { lazy } from './lazy.js'
-export { createLifetime, type Lifetime } from './lifetime.js'
+export { createLifetime, type Lifetime, withTimeout } from './lifetime.js'
 export { createLog, type Log, type LogFunction } from './log.js'
 export {
   adviseName,

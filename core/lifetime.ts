@@ -81,6 +81,26 @@ export function createLifetime(
   }
 }
 
+/**
+ * Calls `work` with a signal that aborts when a parent ends, or with the error of `late` after `ms`
+ * milliseconds. Settles like `work`: if that may ignore its signal, wrap it in `abortable`.
+ */
+export async function withTimeout<Value>(
+  ms: number,
+  late: () => Error,
+  work: (signal: AbortSignal) => Promise<Value>,
+  ...parents: readonly (AbortSignal | Lifetime | undefined)[]
+): Promise<Value> {
+  const life = createLifetime(...parents)
+  const timer = setTimeout(() => life.end(late()), ms)
+  try {
+    return await work(life.signal)
+  } finally {
+    clearTimeout(timer)
+    life.end()
+  }
+}
+
 /** Runs a task and ignores its failure, because the other tasks must still run. */
 function runTask(task: () => void): void {
   try {

@@ -8,7 +8,7 @@ import type { Handler, Plugin } from '../client/contract/plugin.js'
 import type { PluginClient } from '../client/contract/scope.js'
 import { abortable } from '../core/async.js'
 import { asError, isStreamsError } from '../core/errors.js'
-import { createLifetime, type Lifetime } from '../core/lifetime.js'
+import { withTimeout } from '../core/lifetime.js'
 import { checkOptions, type NoOptions } from '../core/options.js'
 
 /** Milliseconds after which a request for the list of readable feeds has failed. */
@@ -65,14 +65,13 @@ function nameFeeds(next: Handler): Handler {
   async function askEach(suspects: readonly string[], call: StreamCall): Promise<Findings> {
     const order = [...confirmed].filter(feedID => suspects.includes(feedID))
     const waiting = [...suspects.filter(feedID => !confirmed.has(feedID)), ...order]
-    const life = startTimed(call.signal, QUESTIONS_TIMEOUT)
     const refused: string[] = []
     let isKeyGood = false
     let isComplete = true
 
-    async function askNext(): Promise<void> {
+    async function askNext(signal: AbortSignal): Promise<void> {
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
-        const answer = await answerOf('feed ', call, life.signal, askForFeed, id)
+        const answer = await answerOf('feed ', call, signal, askForFeed, id)
         confirmed.delete(id)
         if (answer === undefined) {
           // The service does not answer: send no more requests.
@@ -84,8 +83,12 @@ function nameFeeds(next: Handler): Handler {
         } else refused.push(id)
       }
     }
-    await Promise.all(Array.from({ length: QUESTIONS_AT_ONCE }, askNext))
-    life.end()
+    await withTimeout(
+      QUESTIONS_TIMEOUT,
+      noAnswer(QUESTIONS_TIMEOUT),
+      signal => Promise.all(Array.from({ length: QUESTIONS_AT_ONCE }, () => askNext(signal))),
+      call.signal,
+    )
     const inOrder = suspects.filter(feedID => refused.includes(feedID))
     return { refused: inOrder, isKeyGood, isComplete }
   }
@@ -143,13 +146,10 @@ async function answerOf<Answer>(
 }
 
 async function listFeeds(client: PluginClient, signal: AbortSignal): Promise<ReadonlySet<string>> {
-  const life = startTimed(signal, LIST_TIMEOUT)
-  try {
-    const feeds = await abortable(client.listFeeds({ signal: life.signal }), life.signal)
-    return new Set(feeds.map(({ feedID }) => feedID))
-  } finally {
-    life.end()
-  }
+  const list = (limited: AbortSignal): Promise<readonly { readonly feedID: string }[]> =>
+    abortable(client.listFeeds({ signal: limited }), limited)
+  const feeds = await withTimeout(LIST_TIMEOUT, noAnswer(LIST_TIMEOUT), list, signal)
+  return new Set(feeds.map(({ feedID }) => feedID))
 }
 
 /** Returns false if the service refuses the feed. Rejects if the service does not answer. */
@@ -169,13 +169,7 @@ async function askForFeed(
   return true
 }
 
-/** Starts a lifetime that ends after `ms` milliseconds at the latest. */
-function startTimed(signal: AbortSignal, ms: number): Lifetime {
-  const life = createLifetime(signal)
-  const timer = setTimeout(() => life.end(new Error(`no answer within ${ms} ms`)), ms)
-  life.defer(() => clearTimeout(timer))
-  return life
-}
+const noAnswer = (ms: number) => (): Error => new Error(`no answer within ${ms} ms`)
 
 function errorOf(feedIDs: readonly string[], cause: DenialFacts): EntitlementError {
   const what = feedIDs.length === 1 ? 'a feed does' : `${feedIDs.length} feeds do`

@@ -1,6 +1,6 @@
 import { abortable } from '../../core/async.js'
 import { DataStreamsError, pluginError, ValidationError } from '../../core/errors.js'
-import { createLifetime, type Lifetime } from '../../core/lifetime.js'
+import { createLifetime, type Lifetime, withTimeout } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import { checkNumber, checkOptions, checkSignal, checkText, oneOf } from '../../core/options.js'
 import type { Services } from '../../core/scope.js'
@@ -397,23 +397,17 @@ class Scope implements RequestScope {
   async finish(): Promise<void> {
     if (this.#pending.length === 0) return
     const { timeout } = this.#context
-    const limit = createLifetime(this.#life)
-    const timer = setTimeout(() => limit.end(pluginsTooSlow(timeout)), timeout)
-    try {
+    const tooSlow = (): APIError =>
+      new APIError(
+        `the service has answered, and the plugins of the stack were not done with the answer within ${timeout} ms`,
+        { code: 'API_TIMEOUT' },
+      )
+    const waitForEach = async (signal: AbortSignal): Promise<void> => {
       for (let work = this.#pending.shift(); work !== undefined; work = this.#pending.shift())
-        await abortable(work, limit.signal)
-    } finally {
-      clearTimeout(timer)
-      limit.end()
+        await abortable(work, signal)
     }
+    await withTimeout(timeout, tooSlow, waitForEach, this.#life)
   }
-}
-
-function pluginsTooSlow(timeout: number): APIError {
-  return new APIError(
-    `the service has answered, and the plugins of the stack were not done with the answer within ${timeout} ms`,
-    { code: 'API_TIMEOUT' },
-  )
 }
 
 /** The methods that `fetch` sends. It would change the case of some, and refuse others. */

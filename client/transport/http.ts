@@ -1,7 +1,7 @@
 import { abortable, onAbort } from '../../core/async.js'
 import { ValidationError } from '../../core/errors.js'
 import { lazy } from '../../core/lazy.js'
-import { createLifetime } from '../../core/lifetime.js'
+import { over, withTimeout } from '../../core/lifetime.js'
 import { findFetch } from '../../platform/globals.js'
 import { APIError } from '../contract/errors.js'
 import { BodyReader } from './body-reader.js'
@@ -110,16 +110,9 @@ export const MAX_REFUSAL_BYTES = 65_536
 export const REFUSAL_TIMEOUT = 1000
 
 async function readRefusal(response: Response, signal: AbortSignal): Promise<Uint8Array> {
-  const life = createLifetime(signal)
-  const timer = setTimeout(life.end, REFUSAL_TIMEOUT)
-  try {
-    return await abortable(readBody(response, MAX_REFUSAL_BYTES, life.signal), life.signal)
-  } catch {
-    return new Uint8Array()
-  } finally {
-    clearTimeout(timer)
-    life.end()
-  }
+  const read = (limited: AbortSignal): Promise<Uint8Array> =>
+    abortable(readBody(response, MAX_REFUSAL_BYTES, limited), limited)
+  return withTimeout(REFUSAL_TIMEOUT, () => over, read, signal).catch(() => new Uint8Array())
 }
 
 /** Reads a body. Cancels the body if it is too long or fails, or when the signal aborts. */

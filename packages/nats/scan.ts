@@ -1,5 +1,5 @@
 import type { StoredMsg } from '@nats-io/jetstream'
-import { BoundedMap, createDeferred } from 'sluice/core'
+import { abortable, BoundedMap, createDeferred, withTimeout } from 'sluice/core'
 import { feedResolution, LONGEST_RANGE } from 'sluice/report'
 import { streamError } from './errors.js'
 import { type FrameFields, readFrame } from './frame.js'
@@ -400,10 +400,10 @@ function readAtOnce(
   from: Position,
   batch: number,
 ): Promise<readonly StoredMsg[]> {
+  const late = (): Error => new Error(`nothing within ${TIMEOUT} ms`)
   return log.ask(({ manager }) => {
     const messages: StoredMsg[] = []
     const { promise, resolve, reject } = createDeferred<readonly StoredMsg[]>()
-    const timer = setTimeout(() => reject(new Error(`nothing within ${TIMEOUT} ms`)), TIMEOUT)
     // With a callback, the library ends its subscription itself.
     const callback = (done: { readonly err?: Error } | null, message: StoredMsg): void => {
       if (done === null) messages.push(message)
@@ -412,7 +412,7 @@ function readAtOnce(
     }
     const query = { ...from, next_by_subj: subject, batch, callback }
     manager.direct.getBatch(log.stream, query as never).catch(reject)
-    return promise.finally(() => clearTimeout(timer))
+    return withTimeout(TIMEOUT, late, signal => abortable(promise, signal))
   })
 }
 

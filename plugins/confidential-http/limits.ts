@@ -1,4 +1,4 @@
-import { createLifetime } from '../../core/lifetime.js'
+import { withTimeout } from '../../core/lifetime.js'
 import {
   checkNumber,
   MAX_TIMER,
@@ -60,15 +60,13 @@ export function limits(options?: LimitsOptions): EnclavePlugin {
         // The caller's clock may be ahead, so the difference may be negative.
         const elapsed = Math.max(0, Date.now() - call.startedAt)
         if (elapsed >= timeout) throw expired(timeout, elapsed)
-        const life = createLifetime(call.signal)
-        const timer = setTimeout(() => life.end(timedOut(timeout)), timeout - elapsed)
-        try {
-          const connection = { ...call.connection, maxRequestBytes, maxResponseBytes }
-          return await next({ ...call, signal: life.signal, connection })
-        } finally {
-          clearTimeout(timer)
-          life.end()
-        }
+        const connection = { ...call.connection, maxRequestBytes, maxResponseBytes }
+        return withTimeout(
+          timeout - elapsed,
+          () => timedOut(timeout),
+          signal => next({ ...call, signal, connection }),
+          call.signal,
+        )
       },
   }
 }

@@ -2,7 +2,7 @@ import { connectionFacts, type Reply, type StreamCall } from '../../client/contr
 import type { Handler } from '../../client/contract/plugin.js'
 import { sleep } from '../../core/async.js'
 import { asError } from '../../core/errors.js'
-import { createLifetime } from '../../core/lifetime.js'
+import { createLifetime, withTimeout } from '../../core/lifetime.js'
 import { InsufficientConnectionsError, OriginDiscoveryError } from './errors.js'
 import { createFanOut, type FanOut } from './fan-out.js'
 import { MAX_ORIGINS, parseOrigins } from './parse-origins.js'
@@ -111,21 +111,17 @@ async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean)
 
 /** Requests the origins from the service. Rejects if the answer names no origin. */
 async function discoverOrigins(call: StreamCall, timeout: number): Promise<readonly string[]> {
-  const life = createLifetime(call.signal)
-  const timer = setTimeout(() => life.end(new Error(`no answer within ${timeout} ms`)), timeout)
   const url = new URL('/', call.url)
   url.protocol = url.protocol === 'wss:' ? 'https:' : 'http:'
-  try {
-    const { headers, repeatsSecret } = await call.scope.client.request('HEAD', url.href, {
-      operation: 'discoverOrigins',
-      headers: call.headers,
-      signal: life.signal,
-    })
-    return parseOrigins(headers.get('x-cll-available-origins'), repeatsSecret)
-  } finally {
-    clearTimeout(timer)
-    life.end()
-  }
+  const late = (): Error => new Error(`no answer within ${timeout} ms`)
+  const facts = { operation: 'discoverOrigins', headers: call.headers }
+  const { headers, repeatsSecret } = await withTimeout(
+    timeout,
+    late,
+    signal => call.scope.client.request('HEAD', url.href, { ...facts, signal }),
+    call.signal,
+  )
+  return parseOrigins(headers.get('x-cll-available-origins'), repeatsSecret)
 }
 
 function reportLoneOrigin({ scope, url }: StreamCall): void {

@@ -5,9 +5,9 @@ import {
   type ScopeEventMap,
   type StreamScope,
 } from '../../client/contract/scope.js'
-import { asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
+import { abortable, asyncDispose, createDeferred, type Deferred, sleep } from '../../core/async.js'
 import { asError, DataStreamsError, isStreamsError, ValidationError } from '../../core/errors.js'
-import { createLifetime } from '../../core/lifetime.js'
+import { createLifetime, withTimeout } from '../../core/lifetime.js'
 import type { Log } from '../../core/log.js'
 import {
   type Checked,
@@ -320,14 +320,16 @@ class Sink implements ReportSink {
   /** The position of the store, and `from` for feeds that it has none of. */
   async load(feedIDs: readonly string[]): Promise<SinkPosition> {
     const { from } = this.#settings
-    const wait = createDeferred<never>()
-    const limit = setTimeout(() => wait.reject(this.#tooLate()), OPEN_LIMIT)
+    const ask = async (): Promise<SinkPosition> => {
+      await this.#open()
+      return this.#call<SinkPosition>('the position', async () => this.#store.position?.() ?? {})
+    }
+    const tooLate = (): DataStreamsError =>
+      new DataStreamsError(
+        `sink ${this.#store.name}: the store did not answer for ${OPEN_LIMIT / 1000} s`,
+      )
     try {
-      await Promise.race([this.#open(), wait.promise])
-      const position = await Promise.race([
-        this.#call<SinkPosition>('the position', async () => this.#store.position?.() ?? {}),
-        wait.promise,
-      ])
+      const position = await withTimeout(OPEN_LIMIT, tooLate, signal => abortable(ask(), signal))
       if (from === undefined) return position
       const fresh = feedIDs.filter(feedID => position[feedID] === undefined)
       const starts = fresh.map(feedID => {
@@ -342,8 +344,6 @@ class Sink implements ReportSink {
       return { ...Object.fromEntries(starts), ...position }
     } catch (thrown) {
       throw new DataStreamsError(asError(thrown).message, { code: 'CURSOR_STORE', cause: thrown })
-    } finally {
-      clearTimeout(limit)
     }
   }
 
@@ -360,12 +360,6 @@ class Sink implements ReportSink {
     this.#saves.push(done)
     this.#writeNow()
     return done.promise
-  }
-
-  #tooLate(): DataStreamsError {
-    return new DataStreamsError(
-      `sink ${this.#store.name}: the store did not answer for ${OPEN_LIMIT / 1000} s`,
-    )
   }
 
   async #open(): Promise<void> {

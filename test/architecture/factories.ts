@@ -441,7 +441,7 @@ export const withoutOptions: readonly string[] = [
   'measureCode boxKeys createKeys getHeader getHeaders httpRequest json ok openSealed ownBytes parseKey readSecret requestSize text utf8Length withBytes',
   'abortable asError BoundedMap checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall isOverridingHeader unnamedHeaders',
-  'watchStream describeStack isDenial isNotFound kindOf onAbort parseOrigins rejectedFeeds setUp sleep',
+  'watchStream describeStack isDenial isNotFound kindOf onAbort parseOrigins rejectedFeeds setUp sleep withTimeout',
   'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',

@@ -1,4 +1,5 @@
 import {
+  abortable,
   asError,
   checkFunction,
   checkText,
@@ -10,6 +11,7 @@ import {
   readOptions,
   type Schema,
   withDefault,
+  withTimeout,
 } from 'sluice/core'
 import {
   asyncDispose,
@@ -226,19 +228,15 @@ class AuditLog implements OpenAuditLog {
 
   async #notify(line: string, head: AuditHead): Promise<void> {
     if (this.#onRecord === undefined) return
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_resolve, reject) => {
-      const rule = `onRecord has not answered for record ${head.seq} within ${MAX_NOTICE} ms`
-      timer = setTimeout(() => reject(auditError(rule)), MAX_NOTICE)
-    })
+    const late = (): Error =>
+      auditError(`onRecord has not answered for record ${head.seq} within ${MAX_NOTICE} ms`)
+    const tell = async (): Promise<unknown> => this.#onRecord?.(line, head)
     try {
-      await Promise.race([this.#onRecord(line, head), late])
+      await withTimeout(MAX_NOTICE, late, signal => abortable(tell(), signal))
     } catch (thrown) {
       throw isStreamsError(thrown, 'AUDIT')
         ? thrown
         : auditError(`onRecord failed for record ${head.seq}`)
-    } finally {
-      clearTimeout(timer)
     }
   }
 }

@@ -1,6 +1,6 @@
 import host from 'node:process'
 import { workerData } from 'node:worker_threads'
-import { abortable, asError, createLifetime, type Log } from 'sluice/core'
+import { abortable, asError, type Log, withTimeout } from 'sluice/core'
 import { type ConfidentialReply, EnclaveError, VaultError } from 'sluice/plugins/confidential-http'
 import { kindOfError, toFailure, withSent } from '../outcome.js'
 import { durationMs } from '../request/duration.js'
@@ -174,19 +174,11 @@ async function readSecrets(
   { names, timeout }: Extract<Question, { type: 'secrets' }>,
   { startedAt, signal }: Facts,
 ): Promise<unknown> {
-  const life = createLifetime(signal)
-  const late = (): void =>
-    life.end(new VaultError(`the vault did not release its secrets within ${timeout} ms`))
-  const timer = setTimeout(late, Math.max(0, startedAt + timeout - Date.now()))
-  try {
-    return await abortable(
-      (service.secrets as Required<Service>['secrets'])(names, life.signal),
-      life.signal,
-    )
-  } finally {
-    clearTimeout(timer)
-    life.end()
-  }
+  const left = Math.max(0, startedAt + timeout - Date.now())
+  const late = (): Error =>
+    new VaultError(`the vault did not release its secrets within ${timeout} ms`)
+  const read = service.secrets as Required<Service>['secrets']
+  return withTimeout(left, late, limited => abortable(read(names, limited), limited), signal)
 }
 
 /**

@@ -1,4 +1,11 @@
-import { asError, BoundedMap, createLifetime, isStreamsError, readOptions } from 'sluice/core'
+import {
+  abortable,
+  asError,
+  BoundedMap,
+  isStreamsError,
+  readOptions,
+  withTimeout,
+} from 'sluice/core'
 import { Admission, type Asker, checkObject, HTTPError } from 'sluice/internal'
 import { createErrorLimit } from '../errors.js'
 import {
@@ -140,28 +147,22 @@ export class FoundHolders {
   }
 
   async #askInTurn(digest: string, token: string, asker: Asker): Promise<Holder | undefined> {
-    const life = createLifetime(asker.signal)
-    const late = unavailable('too many tokens are looked up before this one')
-    const timer = setTimeout(() => life.end(late), TIMEOUT)
-    let leave: (() => void) | undefined
-    try {
-      leave = await this.#admission.enter({ ...asker, signal: life.signal })
-      return await this.#ask(digest, token)
-    } finally {
-      clearTimeout(timer)
-      life.end()
-      leave?.()
-    }
+    const leave = await withTimeout(
+      TIMEOUT,
+      () => unavailable('too many tokens are looked up before this one'),
+      signal => this.#admission.enter({ ...asker, signal }),
+      asker.signal,
+    )
+    return this.#ask(digest, token).finally(leave)
   }
 
   async #ask(digest: string, token: string): Promise<Holder | undefined> {
     const { option } = this.#source
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT} ms`)), TIMEOUT)
-    })
+    const late = (): Error => new Error(`no answer within ${TIMEOUT} ms`)
     try {
-      const found = await Promise.race([this.#source.find(token), timeout])
+      const found = await withTimeout(TIMEOUT, late, signal =>
+        abortable(this.#source.find(token), signal),
+      )
       const holder: Holder | undefined = found && {
         ...holderOf(found.name, digest, found),
         current: () => this.#current(holder as Holder, token),
@@ -173,8 +174,6 @@ export class FoundHolders {
       const why = isStreamsError(thrown) ? thrown.message : asError(thrown).name
       if (this.#maySay(option)) this.#error(`${option} failed: ${why}`)
       throw unavailable('the token can’t be looked up now')
-    } finally {
-      clearTimeout(timer)
     }
   }
 

@@ -1,5 +1,6 @@
 import type * as Kafka from '@platformatic/kafka'
 import type { Admin, BaseOptions, Producer } from '@platformatic/kafka'
+import { abortable, withTimeout } from 'sluice/core'
 import { lazyLibrary } from '../library.js'
 import { hasName, isUnknownTopic } from './errors.js'
 import type { Message } from './messages.js'
@@ -117,16 +118,9 @@ async function hasTopic(
 }
 
 /** Rejects if the promise has not settled after so many milliseconds. */
-async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
-  let limit: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    limit = setTimeout(() => reject(new Error(`no broker has answered for ${ms / 1000} s`)), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(limit)
-  }
+function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
+  const late = (): Error => new Error(`no broker has answered for ${ms / 1000} s`)
+  return withTimeout(ms, late, signal => abortable(promise, signal))
 }
 
 async function end(client: Endable): Promise<void> {
