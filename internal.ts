@@ -60,6 +60,7 @@ export {
   writeWhole,
 } from './platform/node/files.js'
 export { gunzip } from './platform/node/gunzip.js'
+export { listen } from './platform/node/listen.js'
 export {
   describeProcess,
   type Lock,

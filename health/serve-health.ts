@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Registry } from 'prom-client'
 import { asyncDispose } from '../core/async.js'
 import { foreignCause, ValidationError } from '../core/errors.js'
@@ -13,6 +13,7 @@ import {
   withDefault,
 } from '../core/options.js'
 import { codeOf } from '../platform/node/files.js'
+import { listen } from '../platform/node/listen.js'
 import { labelName, prometheusName } from '../plugins/telemetry/metrics.js'
 import type { Health, Measure } from './health.js'
 
@@ -134,16 +135,10 @@ export async function serveHealth(given?: ServeHealthOptions): Promise<HealthSer
     const [oldest] = open
     if (open.size > MAX_CONNECTIONS) oldest?.destroy()
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', cause => {
-      const reason = reasons[codeOf(cause)] ?? codeOf(cause)
-      reject(
-        new ValidationError(`port ${port} of ${host} can’t be listened on: ${reason}`, { cause }),
-      )
-    })
-    server.listen(port, host, resolve)
+  const authority = await listen(server, port, host).catch(cause => {
+    const reason = reasons[codeOf(cause)] ?? codeOf(cause)
+    throw new ValidationError(`port ${port} of ${host} can’t be listened on: ${reason}`, { cause })
   })
-  const { address, family, port: bound } = server.address() as AddressInfo
   let closing: Promise<unknown> | undefined
   async function close(): Promise<void> {
     closing ??= new Promise(resolve => {
@@ -153,7 +148,7 @@ export async function serveHealth(given?: ServeHealthOptions): Promise<HealthSer
     await closing
   }
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    url: `http://${authority}`,
     register,
     add(health) {
       shown.add(health)

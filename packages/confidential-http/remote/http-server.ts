@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { BoundedMap, checkText, number, type Rule, type Schema, withDefault } from 'sluice/core'
-import { BodyReader, networkOf, TokenBucket } from 'sluice/internal'
+import { BodyReader, listen, networkOf, TokenBucket } from 'sluice/internal'
 import type { Sender } from './answering.js'
 
 /** Milliseconds, from the connection on, within which the headers of a request must arrive. */
@@ -74,13 +74,8 @@ export async function startServer(
     },
   )
   const connections = new Connections(server, limits)
-  await new Promise<void>((resolve, reject) => {
-    server.on('error', reject)
-    server.listen(port, host, resolve)
-  })
-  const { address, family, port: bound } = server.address() as AddressInfo
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    url: `http://${await listen(server, port, host)}`,
     async end() {
       const closed = new Promise(resolve => server.close(resolve))
       server.closeAllConnections()

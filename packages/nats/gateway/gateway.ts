@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createLifetime, onAbort, ValidationError } from 'sluice/core'
 import {
@@ -9,6 +8,7 @@ import {
   type HTTPAnswer,
   HTTPError,
   jsonAnswer,
+  listen,
   writeAnswer,
   writeRawAnswer,
 } from 'sluice/internal'
@@ -129,7 +129,7 @@ export async function createGateway(given: GatewayOptions): Promise<Gateway> {
       socket.on('close', sockets.use(request.socket))
       serving.upgrade(request, socket, head)
     })
-    const url = await listen(server, settings)
+    const url = await open(server, settings)
     const timers = [
       setInterval(() => {
         tokens.refresh()
@@ -189,15 +189,10 @@ async function createHTTPServer({ tls }: GatewaySettings): Promise<Server> {
 }
 
 /** Makes a server listen. Returns its URL. */
-async function listen(server: Server, { host, port, tls }: GatewaySettings): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.on('error', ({ code }: NodeJS.ErrnoException) =>
-      reject(new ValidationError(`port ${port} of host ${host} can't be listened on: ${code}`)),
-    )
-    server.listen(port, host, resolve)
+async function open(server: Server, { host, port, tls }: GatewaySettings): Promise<string> {
+  const authority = await listen(server, port, host).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new ValidationError(`port ${port} of host ${host} can't be listened on: ${code}`)
   })
-  const { address, family, port: bound } = server.address() as AddressInfo
-  const authority = `${family === 'IPv6' ? `[${address}]` : address}:${bound}`
   return `${tls === undefined ? 'http' : 'https'}://${authority}`
 }
 
