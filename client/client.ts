@@ -38,7 +38,6 @@ import type { Send } from './request/send.js'
 import type { RequestOptions, RequestReply, Rest, SendRequestOptions } from './rest.js'
 import { createStack, type DataOf, type EventsOf } from './stack.js'
 import type { StreamOptions } from './stream/options.js'
-import { openStream } from './stream/shards/open-stream.js'
 import { createStream } from './stream/stream.js'
 import type { ConnectionStatusCallback, Stream } from './stream/stream-api.js'
 import type { Fetch } from './transport/http.js'
@@ -173,7 +172,7 @@ export function createClient<const Given extends Plugins>(
   life.defer(() => present.end())
   let send: Send | undefined
   const wire: Handler = async function carry(call) {
-    if (call.kind === 'stream') return openStream(call)
+    if (call.kind === 'stream') return call.open(call)
     if (send === undefined) {
       const { createSend } = await loadRequests()
       send ??= createSend({ fetch, timeout, maxBodyBytes: MAX_BODY_BYTES, now: wall, present })

@@ -54,6 +54,8 @@ export interface StreamCall extends CallFacts {
    * `reconnectInterval`: milliseconds before the first attempt, doubled for each further attempt.
    */
   readonly reconnect: { readonly maxReconnectAttempts: number; readonly reconnectInterval: number }
+  /** Opens the connection of a call. The `next` of the last layer does it; layers call `next`. */
+  readonly open: (call: StreamCall) => Promise<StreamReply>
 }
 
 /** The reply to a call. */

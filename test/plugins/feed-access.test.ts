@@ -60,6 +60,7 @@ function world(
       reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000 },
       signal,
       scope,
+      open: () => Promise.reject(new Error('the wire of this call is `attempts`')),
     }
     const connect = () => handler(call).catch((thrown: AuthenticationError) => thrown)
     return { connect, end: () => controller.abort(new Error('over')) }

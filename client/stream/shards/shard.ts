@@ -14,7 +14,6 @@ import {
 } from '../connection/connection.js'
 import { Registry, type RegistryParts } from '../connection/connections.js'
 import type { StreamCounters } from '../stream-api.js'
-import { openKey, type ShardScope } from './open-stream.js'
 import { streamURL } from './plan.js'
 
 /** The parts of a stream that its shards share. */
@@ -141,6 +140,7 @@ export class Shard implements ShardOfConnection {
       reconnect,
       signal: scope.signal,
       scope,
+      open: call => this.#open(call),
     })
     return pluginError('a plugin threw', (await (reply as StreamReply).ended).error)
   }
@@ -165,7 +165,7 @@ export class Shard implements ShardOfConnection {
   /**
    * Makes the scope of the shard's call: the stream's scope, narrowed to the shard's connections.
    */
-  #createScope(): ShardScope {
+  #createScope(): StreamScope {
     const { scope } = this.#stream
     const { feedIDs, registry } = this
     const { signal, defer } = this.#life
@@ -194,15 +194,7 @@ export class Shard implements ShardOfConnection {
       },
       on: scope.events.on,
     }
-    return {
-      ...scope,
-      feedIDs,
-      signal,
-      defer,
-      connections,
-      events,
-      [openKey]: call => this.#open(call),
-    }
+    return { ...scope, feedIDs, signal, defer, connections, events }
   }
 
   #fail(error: Error): void {

@@ -103,6 +103,7 @@ export function streamCall(
     reconnect: { maxReconnectAttempts: 5, reconnectInterval: 1000, ...reconnect },
     signal,
     scope,
+    open: () => Promise.reject(new Error('the wire of this call is `opened`')),
   }
   opened.set(call, lasted => {
     const facts = connectionFacts(call)
