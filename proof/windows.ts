@@ -1,6 +1,7 @@
 import { ValidationError } from '../core/errors.js'
 import { checkNumber } from '../core/options.js'
 import { isSameBlob } from '../report/full-report.js'
+import { Intervals } from '../report/intervals.js'
 import type { Report } from '../report/report.js'
 
 /** A range of time in a feed's unit. It includes both ends. */
@@ -86,28 +87,19 @@ export function tile<Each extends Windowed>(
   { from, to }: TimeRange,
 ): Tiling<Each> {
   const parts: Part<Each>[] = []
-  const missing: TimeRange[] = from <= to ? [{ from, to }] : []
+  const held = new Intervals()
   reports.forEach((report, index) => {
     const { validFromTimestamp: start, observationsTimestamp: end } = report
     const before = reports[index - 1]
     if (before !== undefined && end <= before.observationsTimestamp)
       throw new ContradictionError(index, before, report)
-    // Reports ascend, so the holes that a window touches are among the last.
-    for (let at = missing.length - 1; at >= 0; at--) {
-      const hole = missing[at] as TimeRange
-      if (hole.to < start) break
-      const part = { report, from: Math.max(start, hole.from), to: Math.min(end, hole.to) }
-      if (part.from > part.to) continue
-      parts.push(part)
-      const rest = [
-        { from: hole.from, to: part.from - 1 },
-        { from: part.to + 1, to: hole.to },
-      ]
-      missing.splice(at, 1, ...rest.filter(each => each.from <= each.to))
+    for (const part of held.missingIn(Math.max(start, from), Math.min(end, to))) {
+      parts.push({ report, ...part })
+      held.add(part.from, part.to)
     }
   })
   parts.sort((one, other) => one.from - other.from)
-  return { parts, missing }
+  return { parts, missing: held.missingIn(from, to) }
 }
 
 /** Sorts reports by time, and leaves out repeated ones. */

@@ -45,6 +45,7 @@ export {
   type GapFilled,
   type OverflowGaps,
 } from './gaps.js'
+export { Intervals } from './intervals.js'
 export { type JSONOf, toJSON } from './json.js'
 export { formatPrice, type PriceFormat, parsePrice, type Rounding } from './price.js'
 export { priceField } from './price-field.js'

@@ -15,6 +15,7 @@ import {
   intervalSeconds,
 } from '../../report/candle.js'
 import { feedResolution, feedVersion } from '../../report/feed-id.js'
+import { Intervals } from '../../report/intervals.js'
 import { priceField } from '../../report/price-field.js'
 import type { Report } from '../../report/report.js'
 import { LONGEST_RANGE } from '../../report/seen-times.js'
@@ -274,8 +275,8 @@ class CandleFeed {
   readonly second: number
   readonly base: number
   readonly series: readonly Series[]
-  /** Times that reports hold, ascending and apart. The times of `run` are not among them. */
-  readonly held: { from: number; to: number }[] = []
+  /** Times that reports hold. The times of `run` are not among them. */
+  readonly held: Intervals = new Intervals()
   /** Consecutive reports in one base interval, which are not in the bars yet. */
   run: Prices | undefined = undefined
   /** The time with which `run` ends at the latest. */
@@ -310,28 +311,14 @@ class CandleFeed {
    */
   freeUpTo(from: number, to: number): number | undefined {
     const { held } = this
-    let index = held.length - 1
-    while (index >= 0 && (held[index] as CandleRange).from > to) index--
-    if (from <= this.forgotten || (held[index]?.to ?? Number.NEGATIVE_INFINITY) >= from)
-      return undefined
-    return (held[index + 1]?.from ?? Number.POSITIVE_INFINITY) - 1
+    const next = held.all[held.indexOf(from)]?.from ?? Number.POSITIVE_INFINITY
+    return from <= this.forgotten || next <= to ? undefined : next - 1
   }
 
   hold(from: number, to: number): void {
-    const { held } = this
-    let index = held.length
-    while (index > 0 && (held[index - 1] as CandleRange).from > to) index--
-    const before = held[index - 1]
-    const after = held[index]
-    const joins = before !== undefined && before.to + 1 === from
-    if (after !== undefined && to + 1 === after.from) {
-      after.from = joins ? before.from : from
-      if (joins) held.splice(index - 1, 1)
-    } else if (joins) before.to = to
-    else {
-      held.splice(index, 0, { from, to })
-      if (held.length > MOST_RANGES) this.forgotten = held.shift()?.to as number
-    }
+    const { all } = this.held
+    this.held.add(from, to)
+    if (all.length > MOST_RANGES) this.forgotten = all.shift()?.to as number
   }
 
   /**
@@ -350,7 +337,7 @@ class CandleFeed {
   /** The times that a report takes whose window overlaps others, in ascending order. */
   take(from: number, to: number): readonly Taken[] {
     const taken: Taken[] = []
-    for (const free of this.missingIn(from, to)) {
+    for (const free of this.held.missingIn(from, to)) {
       taken.push({ from: free.from, to: free.to, before: undefined })
       this.hold(free.from, free.to)
     }
@@ -377,20 +364,6 @@ class CandleFeed {
       else high = middle
     }
     return low
-  }
-
-  /** The ranges of an interval that no report holds. */
-  missingIn(start: number, end: number): readonly CandleRange[] {
-    const missing: CandleRange[] = []
-    let next = start
-    for (const { from, to } of this.held) {
-      if (to < next) continue
-      if (from > end) break
-      if (from > next) missing.push(Object.freeze({ from: next, to: from - 1 }))
-      next = to + 1
-    }
-    if (next <= end) missing.push(Object.freeze({ from: next, to: end }))
-    return Object.freeze(missing)
   }
 }
 
@@ -615,8 +588,9 @@ export class CandleBuilder {
   #issueBar(feed: CandleFeed, series: Series, bar: Bar): void {
     bar.isIssued = true
     const { start, end, duration } = bar
-    const missing = duration === series.length ? none : feed.missingIn(start, end)
-    this.#issueAs(feed, series, start, bar, missing)
+    const missing = duration === series.length ? none : feed.held.missingIn(start, end)
+    for (const range of missing) Object.freeze(range)
+    this.#issueAs(feed, series, start, bar, Object.freeze(missing))
   }
 
   #issueAs(

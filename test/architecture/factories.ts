@@ -442,7 +442,7 @@ export const withoutOptions: readonly string[] = [
   'abortable asError BoundedMap checkBoolean checkFunction checkNumber checkOptions checkPlugins checkSignal checkText composeCall',
   'priceField composeReport connectionFacts findViolation readUse createDeferred createLifetime createLog createSemaphore defaultCrypto describeCall isOverridingHeader unnamedHeaders',
   'watchStream describeStack isDenial isNotFound kindOf onAbort parseOrigins rejectedFeeds setUp sleep withTimeout',
-  'SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
+  'Intervals SeenFeeds SeenTimes SigningOrder createOverflowGaps feedResolution feedVersion isFeedID findSignedLater isCurrent isIn isSameBlob markLatest markSignedLater markVerified parseFeedID parseFeedIDs provideSeen readContext readHead seenIn signingOf lazy',
   'addSubShares checkFreshDealing checkReshareDealing checkSubShare combineSubShares formatDealing freshKey parseDealing resharedKey',
   'createCiphertextReader createShare formatMasterSecret formatPrivateShare formatPublicKey ownerLabel parseCiphertext',
   'parseDecryptionShare parseMasterSecret parsePrivateShare parsePublicKey verifyShare',
