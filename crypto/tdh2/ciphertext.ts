@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../core/bounded-map.js'
 import { foreignCause, ValidationError } from '../../core/errors.js'
 import { readOptions, type Schema, unchecked } from '../../core/options.js'
 import { TextDecoder, TextEncoder } from '../../platform/globals.js'
@@ -158,13 +159,10 @@ const CACHED = 100
  */
 export function createCiphertextReader(publicKey: PublicKey): (json: string) => Ciphertext {
   checkPublicKey(publicKey)
-  const cache = new Map<string, Ciphertext>()
+  const cache = new BoundedMap<string, Ciphertext>(CACHED)
   return function readCiphertext(json) {
     const ciphertext = cache.get(json) ?? parseCiphertext(publicKey, json)
-    cache.delete(json)
     cache.set(json, ciphertext)
-    const [oldest] = cache.keys()
-    if (cache.size > CACHED && oldest !== undefined) cache.delete(oldest)
     return ciphertext
   }
 }

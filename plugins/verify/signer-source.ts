@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../core/bounded-map.js'
 import { feedResolution } from '../../report/feed-id.js'
 import {
   type CheckedSet,
@@ -241,8 +242,8 @@ function toAnswer(sets: Answer['sets']): Answer {
 
 /** The answers of the function, by the digest of the configuration. */
 class AnswerCache {
-  readonly #withSigners = new Map<string, Answer>()
-  readonly #without = new Map<string, Answer>()
+  readonly #withSigners = new BoundedMap<string, Answer>(MAX_DIGESTS)
+  readonly #without = new BoundedMap<string, Answer>(MAX_DIGESTS)
 
   /** The set of a report, or its rejection; undefined if the signers must be looked up. */
   find(configDigest: string, report: UnverifiedReport): CheckedSet | Rejection | undefined {
@@ -254,14 +255,14 @@ class AnswerCache {
     const set = chooseSet(answer.sets, configDigest, report)
     if (isRejection(set)) return now < answer.retryAt ? set : undefined
     // Invented digests must not displace answers in use.
-    put(this.#withSigners, configDigest, answer)
+    this.#withSigners.set(configDigest, answer)
     return set
   }
 
   add(configDigest: string, answer: Answer): void {
     const old = this.#withSigners.get(configDigest)
     if (hasSigners(answer.sets)) {
-      put(this.#withSigners, configDigest, answer)
+      this.#withSigners.set(configDigest, answer)
       this.#without.delete(configDigest)
     } else if (old !== undefined && monotonic() < old.endsAt) {
       // A lookup for a report from a time without signers must not remove sets that are still
@@ -269,16 +270,9 @@ class AnswerCache {
       this.#withSigners.set(configDigest, { ...old, retryAt: answer.retryAt })
     } else {
       this.#withSigners.delete(configDigest)
-      put(this.#without, configDigest, answer)
+      this.#without.set(configDigest, answer)
     }
   }
-}
-
-/** Adds an answer. If the map is full, removes the least recently used answer. */
-function put(map: Map<string, Answer>, configDigest: string, answer: Answer): void {
-  map.delete(configDigest)
-  if (map.size === MAX_DIGESTS) map.delete(map.keys().next().value as string)
-  map.set(configDigest, answer)
 }
 
 interface Limits {

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../../core/bounded-map.js'
 import { DIGITS } from '../../../report/full-report.js'
 import { type EthereumNode, type EventLog, type LogFilter, NodeFailure } from './node.js'
 
@@ -301,7 +302,7 @@ class LogSearch {
   readonly #node: EthereumNode
   readonly #fromBlock: number
   /** The newest block that each unfinished search must still read. */
-  readonly #positions = new Map<string, number>()
+  readonly #positions = new BoundedMap<string, number>(MAX_SEARCHES)
   /**
    * The largest size of a page that the node has accepted, and the last size that it has refused.
    * Sizes are in blocks.
@@ -390,7 +391,6 @@ class LogSearch {
       const last = page.logs.at(-1)
       if (last !== undefined) return last
       end = page.from - 1
-      if (positions.size === MAX_SEARCHES) positions.delete(positions.keys().next().value as string)
       positions.set(key, end)
     }
     positions.delete(key)

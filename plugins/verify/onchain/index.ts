@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../../core/bounded-map.js'
 import { ValidationError } from '../../../core/errors.js'
 import { number, readOptions, type Schema, withDefault } from '../../../core/options.js'
 import { ReportVerificationError } from '../../../report/verifier.js'
@@ -107,7 +108,7 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
   const readers = client.map(
     each => new ConfigReader(new EthereumNode(each, timeout), verifier, fromBlock),
   )
-  const answers = new Map<string, Answer>()
+  const answers = new BoundedMap<string, Answer>(MAX_DIGESTS)
   const asked = new Map<string, Asking>()
 
   function ask(configDigest: string): Promise<SignerSet | undefined> {
@@ -141,7 +142,6 @@ export function onchainSigners(options: OnchainSignersOptions): OnchainSigners {
       const set = await ask(configDigest)
       answers.delete(configDigest)
       if (set === undefined) return undefined
-      if (answers.size === MAX_DIGESTS) answers.delete(answers.keys().next().value as string)
       answers.set(configDigest, { set, at: performance.now() })
       return validFor(set, maxAge)
     } catch (thrown) {

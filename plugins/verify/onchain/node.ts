@@ -1,4 +1,6 @@
+import { abortable } from '../../../core/async.js'
 import { ValidationError } from '../../../core/errors.js'
+import { withTimeout } from '../../../core/lifetime.js'
 import { kindOf } from '../../../core/options.js'
 
 /**
@@ -124,18 +126,14 @@ export class EthereumNode {
   }
 
   async #ask(method: string, params: unknown[]): Promise<unknown> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const overdue = new Promise<never>((_resolve, reject) => {
-      const failure = new NodeFailure(`${method} took over ${this.#timeout} ms`)
-      timer = setTimeout(() => reject(failure), this.#timeout)
-    })
+    const late = (): Error => new NodeFailure(`${method} took over ${this.#timeout} ms`)
     try {
-      return await Promise.race([send(this.#client, method, params), overdue])
+      return await withTimeout(this.#timeout, late, signal =>
+        abortable(send(this.#client, method, params), signal),
+      )
     } catch (thrown) {
       if (thrown instanceof NodeFailure) throw thrown
       throw new NodeFailure(`${method} failed: ${describe(thrown)}`, findRevert(thrown))
-    } finally {
-      clearTimeout(timer)
     }
   }
 }
