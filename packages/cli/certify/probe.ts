@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Fetch } from 'sluice/client'
-import { createLifetime } from 'sluice/core'
+import { abortable, withTimeout } from 'sluice/core'
 import { createHttp, type HttpAnswer } from 'sluice/internal'
 import { type Credentials, generateAuthHeaders } from 'sluice/plugins/hmac-auth'
 import { AnswerDates } from '../doctor/context.js'
@@ -140,23 +140,16 @@ export class Probe {
     const url = new URL(path, this.#options.endpoint).href
     const signedAt = performance.now()
     const headers = await this.sign(url, variation)
-    const life = createLifetime(this.#options.signal)
-    const late = new Error(`no answer within ${TIMEOUT / 1000} s`)
-    const timer = setTimeout(() => life.end(late), TIMEOUT)
+    const { method = 'GET' } = variation
+    const late = (): Error => new Error(`no answer within ${TIMEOUT / 1000} s`)
+    const ask = (signal: AbortSignal): Promise<HttpAnswer> =>
+      abortable(this.#http({ method, url, headers, signal }, MAX_BYTES), signal)
     const [sentAt, startedAt] = [Date.now(), performance.now()]
-    try {
-      const { method = 'GET' } = variation
-      const answer = await this.#http({ method, url, headers, signal: life.signal }, MAX_BYTES)
-      this.#note(new URL(url).pathname, answer, sentAt, performance.now() - startedAt)
-      const ms = performance.now() - signedAt
-      checkAge(answer.status, ms, variation)
-      return { status: answer.status, headers: answer.headers, ms, ...read(answer.body) }
-    } catch (thrown) {
-      throw life.signal.aborted ? life.signal.reason : thrown
-    } finally {
-      clearTimeout(timer)
-      life.end()
-    }
+    const answer = await withTimeout(TIMEOUT, late, ask, this.#options.signal)
+    this.#note(new URL(url).pathname, answer, sentAt, performance.now() - startedAt)
+    const ms = performance.now() - signedAt
+    checkAge(answer.status, ms, variation)
+    return { status: answer.status, headers: answer.headers, ms, ...read(answer.body) }
   }
 
   #note(path: string, { status, headers }: HttpAnswer, sentAt: number, ms: number): void {

@@ -1,4 +1,4 @@
-import { asError, createLifetime } from 'sluice/core'
+import { abortable, asError, withTimeout } from 'sluice/core'
 import { given } from '../command.js'
 import { exitCodeOf } from '../errors.js'
 import type { Context } from './context.js'
@@ -128,21 +128,14 @@ async function runInTime<Kit extends Tools>(
   check: Check<Kit>,
   context: Kit,
 ): Promise<readonly Finding[]> {
-  const life = createLifetime(context.signal)
   const deadline = check.deadline?.(context) ?? DEADLINE
-  const late = new Error(`it took more than ${deadline / 1000} s`)
-  const timer = setTimeout(() => life.end(late), deadline)
-  const isOver = new Promise<never>((_resolve, reject) =>
-    life.defer(() => reject(life.signal.reason)),
-  )
+  const late = (): Error => new Error(`it took more than ${deadline / 1000} s`)
+  const run = (signal: AbortSignal): Promise<readonly Finding[]> =>
+    abortable(check.run(context, signal), signal)
   try {
-    return await Promise.race([check.run(context, life.signal), isOver])
+    return await withTimeout(deadline, late, run, context.signal)
   } catch (thrown) {
     return [(check.explain ?? failureOf)(thrown)]
-  } finally {
-    clearTimeout(timer)
-    isOver.catch(() => undefined)
-    life.end()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Config, createClient } from 'sluice'
 import type { Client } from 'sluice/client'
-import { createLifetime, type Lifetime, sleep, ValidationError } from 'sluice/core'
+import { createLifetime, type Lifetime, sleep, ValidationError, withTimeout } from 'sluice/core'
 import {
   checkEgress,
   createEgress,
@@ -112,15 +112,10 @@ export class Context {
 
   /** Sends a HEAD request once. Rejects if it is not answered within `TIMEOUT`. */
   async head(url: URL, headers: Headers = new Headers()): Promise<HttpAnswer> {
-    const life = createLifetime(this.#life)
-    const late = new Error(`no answer within ${TIMEOUT / 1000} s`)
-    const timer = setTimeout(() => life.end(late), TIMEOUT)
-    try {
-      return await this.#http({ method: 'HEAD', url: url.href, headers, signal: life.signal }, 0)
-    } finally {
-      clearTimeout(timer)
-      life.end()
-    }
+    const late = (): Error => new Error(`no answer within ${TIMEOUT / 1000} s`)
+    const ask = (signal: AbortSignal): Promise<HttpAnswer> =>
+      this.#http({ method: 'HEAD', url: url.href, headers, signal }, 0)
+    return withTimeout(TIMEOUT, late, ask, this.#life)
   }
 
   /** The service's clock; undefined if its answers have no date. */
