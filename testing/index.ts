@@ -9,7 +9,6 @@ export {
   sampleDigest,
   sampleReport,
   sampleSigners,
-  sampleVersions,
 } from './reports.js'
 export {
   type CursorStoreTestOptions,

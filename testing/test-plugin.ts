@@ -5,7 +5,6 @@ import {
   checkBoolean,
   checkFunction,
   kindOf,
-  number,
   optional,
   readOptions,
   type Schema,
@@ -16,9 +15,8 @@ import { allDecoders } from '../plugins/decoders/versions.js'
 import { retry } from '../plugins/retry/index.js'
 import { parseFeedIDs } from '../report/feed-id.js'
 import { Findings } from './faults.js'
-import { measureCost } from './plugin/cost.js'
 import { type Allowance, allowances } from './plugin/observer.js'
-import { type Baseline, runScenarios } from './plugin/scenarios.js'
+import { playAll } from './plugin/play.js'
 import type { WorldSettings } from './plugin/world.js'
 import { sampleVersions } from './reports.js'
 import { SampleService, type SampleWire } from './service.js'
@@ -44,25 +42,14 @@ export interface PluginTestOptions {
    * @default a feed of each version, and a feed in milliseconds
    */
   readonly feedIDs?: readonly string[]
-  /** The values of a report's fields after the common head. @default plausible values */
-  readonly values?: (feedID: string) => readonly (bigint | number | boolean)[]
   /** Whether reports are signed by the `sampleSigners`. @default false */
   readonly signed?: boolean
-  /**
-   * Milliseconds after which a report that the plugin holds counts as lost, and a call as never
-   * settled. The test's clock is virtual, so it does not take this time. @default 300000
-   */
-  readonly patience?: number
 }
 
 /** What `testPlugin` found out about a plugin that broke no rule. */
 export interface PluginTestResult {
-  /** The name of the plugin. */
-  readonly plugin: string
   /** How many scenarios were run. */
   readonly scenarios: number
-  /** The microseconds that the plugin adds to the way of a report. */
-  readonly costPerReport: number
 }
 
 function checkAllowances(field: string, value: unknown): readonly Allowance[] {
@@ -98,41 +85,28 @@ function checkPlugin(made: unknown): Plugin {
 }
 
 /** Checks that a stack is an array with the plugin that it was made for. */
-function checkStack(stack: Plugins, plugin: Plugin): Plugins {
+function checkStack(stack: Plugins, plugin: Plugin): void {
   if (!Array.isArray(stack) || !stack.includes(plugin))
     throw new ValidationError('stack must return an array with the plugin that it was given')
-  return stack
 }
 
 const schema = {
   may: withDefault([], checkAllowances),
   stack: optional(checkFunction<(plugin: Plugin) => Plugins>),
   feedIDs: optional(checkFeeds),
-  values: optional(checkFunction<NonNullable<PluginTestOptions['values']>>),
   signed: withDefault(false, checkBoolean),
-  patience: withDefault(300_000, number({ min: 1000, max: 86_400_000 })),
 } satisfies Schema<PluginTestOptions>
 
-/** The first word of a feed of which nobody has a decoder. */
-const UNKNOWN = '0x0fa0'
-
 /** A feed of each version, one that counts in milliseconds, and one that can't be decoded. */
-const defaultFeeds: readonly string[] = [
-  ...sampleVersions.map(version => `0x${version.toString(16).padStart(4, '0')}${'a5'.repeat(30)}`),
-  `0x1003${'a5'.repeat(30)}`,
-  `${UNKNOWN}${'a5'.repeat(30)}`,
-]
+const defaultFeeds: readonly string[] = [...sampleVersions, 0x1003, 0x0fa0].map(
+  word => `0x${word.toString(16).padStart(4, '0')}${'a5'.repeat(30)}`,
+)
 
 /** The plugin between the decoders and `retry`, unless it is one of these. */
 function defaultStack(plugin: Plugin): Plugins {
   const others = [decoders(...allDecoders), plugin, retry()]
   return others.filter(each => each === plugin || each.name !== plugin.name)
 }
-
-/** The names of the plugins that the default stack leaves out for a plugin of that name. */
-const usualNames: ReadonlySet<string> = new Set(['decoders', 'retry'])
-/** How scenarios end in the default stack, which is the same for most plugins of a test run. */
-const baselines = new Map<string, Baseline>()
 
 /**
  * Runs a plugin through everything that a plugin must stand, and checks the rules of a plugin. It
@@ -156,30 +130,22 @@ export async function testPlugin(
 ): Promise<PluginTestResult> {
   checkFunction('make', make)
   const given = readOptions('testPlugin', options, schema)
-  const { may, stack = defaultStack, feedIDs = defaultFeeds, values, signed, patience } = given
+  const { may, stack = defaultStack, feedIDs = defaultFeeds, signed } = given
   const { wire } = new SampleService((ms, task) => void setTimeout(task, ms))
   const plugin = checkPlugin(make(wire))
   const { name } = plugin
   checkStack(stack(plugin), plugin)
-  const findings = new Findings(`plugin ${name}`)
   const settings: WorldSettings = {
-    stack: each => checkStack(stack(each), each),
+    stack,
     may: new Set(may),
     feedIDs,
-    values: values ?? (feedID => (feedID.startsWith(UNKNOWN) ? [1n] : undefined)),
     signed,
-    patience,
     reports: new Map(),
   }
-  const isUsual = stack === defaultStack && values === undefined
-  const key = JSON.stringify([usualNames.has(name) && name, may, feedIDs, signed])
-  const baseline = isUsual ? (baselines.get(key) ?? new Map()) : new Map()
-  if (isUsual) baselines.set(key, baseline)
-  return takeTurn(`testPlugin of ${name}`, async turn => {
-    const scenarios = await runScenarios(turn, make, name, settings, findings, baseline)
-    findings.finish()
-    const costPerReport = await measureCost(turn, make, name, settings, findings)
-    findings.finish()
-    return { plugin: name, scenarios, costPerReport }
-  })
+  const findings = new Findings(`plugin ${name}`)
+  const scenarios = await takeTurn(`testPlugin of ${name}`, turn =>
+    playAll(turn, make, name, settings, findings),
+  )
+  findings.finish()
+  return { scenarios }
 }

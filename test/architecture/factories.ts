@@ -155,9 +155,9 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
     ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],
   ],
   testLogger: [['testLogger', 'linesPerSecond', more => kit.testLogger({ warn: () => 0 }, more)]],
-  testSink: [['testSink', 'reports', more => kit.testSink(() => as({}), as(more))]],
+  testSink: [['testSink', 'mayRepeat', more => kit.testSink(() => as({}), as(more))]],
   testSigners: [['testSigners', 'samples', more => kit.testSigners(signers, more)]],
-  testPlugin: [['testPlugin', 'patience', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
+  testPlugin: [['testPlugin', 'signed', more => kit.testPlugin(() => ({ name: 'a' }), more)]],
 }
 
 /** A connection of NATS that leads nowhere. */

@@ -22,6 +22,7 @@ for (const [index, fault] of plantedFaults.entries()) {
     )
     if (!(error instanceof ConformanceError)) throw error ?? new Error('the kit found no fault')
     expect(error.message).toContain(`plugin ${name}`)
-    expect(error.faults.map(each => each.rule)).toContain(fault.rule)
+    const found = error.faults.find(each => each.rule === fault.rule)
+    expect(found?.where.split(':')[0]).toBe(fault.scenario)
   }, 180_000)
 }

@@ -14,8 +14,9 @@ export interface PlantedFault {
   readonly change: readonly [string, string]
   /** A second change. */
   readonly also?: readonly [string, string]
-  /** The rule that the kit has to name. */
+  /** The rule that the kit has to name, and the scenario in which it has to find the fault. */
   readonly rule: string
+  readonly scenario: string
 }
 
 interface Tested {
@@ -57,10 +58,11 @@ export const plantedFaults: readonly PlantedFault[] = [
     file: 'rate-limit.ts',
     what: 'it returns no reply',
     change: [
-      'return endpoint.send(next, call)',
-      'await endpoint.send(next, call)\n      return undefined as never',
+      'return isShared ? replies.take(call, send) : send(call)',
+      'await (isShared ? replies.take(call, send) : send(call))\n      return undefined as never',
     ],
     rule: 'reply',
+    scenario: 'requests',
   },
   {
     file: 'rate-limit.ts',
@@ -70,12 +72,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       'const endpoints = new Map<string, Endpoint>()\n    setInterval(() => endpoints.clear(), 60_000).unref()',
     ],
     rule: 'timer',
+    scenario: 'requests',
   },
   {
     file: 'rate-limit.ts',
     what: 'a request that waits is forgotten',
-    change: ['this.#waiting.shift()?.(slot)', 'this.#waiting.shift()'],
+    change: ['next.shift()?.(slot)', 'next.shift()'],
     rule: 'settle',
+    scenario: 'requests',
   },
   {
     file: 'rate-limit.ts',
@@ -85,6 +89,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'this.#serve()',
     ],
     rule: 'abort',
+    scenario: 'requests that are aborted',
   },
   {
     file: 'retry/index.ts',
@@ -94,24 +99,31 @@ export const plantedFaults: readonly PlantedFault[] = [
       'await new Promise(resolve => setTimeout(resolve, delay))',
     ],
     rule: 'abort',
+    scenario: 'requests that are aborted',
   },
   {
     file: 'retry/index.ts',
     what: 'the last error is swallowed',
     change: ['> maxRetryAfter) throw error', '> maxRetryAfter) return undefined as never'],
     rule: 'reply',
+    scenario: 'requests that fail',
   },
   {
     file: 'retry/reconnect.ts',
     what: 'it does not say that the connection is open',
     change: ['      onOpen()\n', ''],
     rule: 'settle',
+    scenario: 'a stream',
   },
   {
     file: 'dedup.ts',
     what: 'all streams share what was seen',
-    change: ['const feeds = seenIn(scope)\n', 'shared ??= seenIn(scope)\n  const feeds = shared\n'],
+    change: [
+      'const feeds = seenIn(scope)\n',
+      'seenByAll ??= seenIn(scope)\n  const feeds = seenByAll\n',
+    ],
     rule: 'streams',
+    scenario: 'streams side by side, of two clients',
   },
   {
     file: 'dedup.ts',
@@ -121,6 +133,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'seen.cache(report, feeds.hasDuplicates)\n      next(report)\n      next(report)',
     ],
     rule: 'duplicate',
+    scenario: 'a stream',
   },
   {
     file: 'dedup.ts',
@@ -130,6 +143,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'hasDuplicates)\n      next({ ...report } as never)',
     ],
     rule: 'change',
+    scenario: 'a stream',
   },
   {
     file: 'dedup.ts',
@@ -139,6 +153,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'hasDuplicates)\n      try { next(report) } catch {}',
     ],
     rule: 'hide',
+    scenario: 'a plugin above that throws',
   },
   {
     file: 'dedup.ts',
@@ -148,6 +163,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'hasDuplicates)\n      Promise.resolve().then(() => next(report)).catch(() => undefined)',
     ],
     rule: 'delay',
+    scenario: 'a stream',
   },
   {
     file: 'dedup.ts',
@@ -157,6 +173,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'hasDuplicates)\n      next(report)\n      scope.signal.addEventListener("abort", () => setTimeout(() => next(report), 50))',
     ],
     rule: 'after-close',
+    scenario: 'a stream',
   },
   {
     file: 'bearer-auth.ts',
@@ -166,6 +183,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "if (call.kind === 'stream') return next(call)\n        return (kept ??= next(call))",
     ],
     rule: 'own-reply',
+    scenario: 'requests',
   },
   {
     file: 'bearer-auth.ts',
@@ -175,6 +193,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "if (call.kind === 'request') await next(call)\n        return next(call)",
     ],
     rule: 'repeat',
+    scenario: 'requests',
   },
   {
     file: 'bearer-auth.ts',
@@ -184,18 +203,21 @@ export const plantedFaults: readonly PlantedFault[] = [
       'return Promise.race([next(call), abortable(new Promise<never>((_, reject) => { const timer = setTimeout(() => reject(new Error("late")), 5000); call.signal.addEventListener("abort", () => clearTimeout(timer)) }), call.signal)])',
     ],
     rule: 'abort',
+    scenario: 'requests that fail',
   },
   {
     file: 'verify/stream-stage.ts',
     what: 'an injected report is not waited for',
     change: ['this.#scope.waitUntil(deferred.promise, report)', 'deferred.promise.catch(() => 0)'],
     rule: 'wait',
+    scenario: 'a stream',
   },
   {
     file: 'hmac-auth/index.ts',
     what: 'it sends again by itself after a rejection',
     change: ['throw corrected(error)', 'return next(call)'],
     rule: 'repeat',
+    scenario: 'requests that fail',
   },
   {
     file: 'hmac-auth/index.ts',
@@ -205,6 +227,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "process.on('SIGUSR2', () => undefined)\n      scope.provide(signingClock",
     ],
     rule: 'listener',
+    scenario: 'requests',
   },
   {
     file: 'hmac-auth/index.ts',
@@ -215,12 +238,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       "const { keys } = keyring\n      scopeOf?.signal.addEventListener('abort', () => undefined)",
     ],
     rule: 'listener',
+    scenario: 'requests',
   },
   {
     file: 'logging/index.ts',
     what: 'the error of an attempt ends in the log',
     change: ['      throw thrown\n', '      return undefined as never\n'],
     rule: 'reply',
+    scenario: 'requests that fail',
   },
   {
     file: 'logging/index.ts',
@@ -230,12 +255,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       '    ;(report as { feedID: string }).feedID = report.feedID.toUpperCase()\n    next(report)',
     ],
     rule: 'mutate',
+    scenario: 'requests',
   },
   {
     file: 'logging/index.ts',
     what: 'it loses the reports of a version',
     change: ['    next(report)', "    if (!report.feedID.startsWith('0x0007')) next(report)"],
     rule: 'drop',
+    scenario: 'a stream',
   },
   {
     file: 'logging/index.ts',
@@ -245,6 +272,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "    void Promise.reject(new Error('the disk is full'))\n    next(report)",
     ],
     rule: 'throws',
+    scenario: 'requests',
   },
   {
     file: 'logging/index.ts',
@@ -254,6 +282,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "    if (report.feedID.startsWith('0x0009')) throw new Error('no name')\n    next(report)",
     ],
     rule: 'throws',
+    scenario: 'a stream',
   },
   {
     file: 'logging/index.ts',
@@ -263,6 +292,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       '    const before = heldBack\n    heldBack = report\n    if (before !== undefined) next(before)',
     ],
     rule: 'delay',
+    scenario: 'requests',
   },
   {
     file: 'feed-access.ts',
@@ -272,12 +302,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       'const findings = await new Promise<never>(() => undefined)',
     ],
     rule: 'settle',
+    scenario: 'a stream that gives up',
   },
   {
     file: 'continuity/index.ts',
     what: 'the timers of a closed stream stay',
-    change: ['      clearTimeout(feed?.timer)\n', ''],
+    change: ['      feed?.cancel?.()\n', ''],
     rule: 'timer',
+    scenario: 'a stream',
   },
   {
     file: 'continuity/index.ts',
@@ -287,12 +319,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       "if (first.report.feedID.startsWith('0x0009')) return",
     ],
     rule: 'hold',
+    scenario: 'a stream',
   },
   {
     file: 'continuity/index.ts',
     what: 'reports that wait are lost when the stream ends',
     change: ["scope.defer(scope.events.on('ending', giveUpAll))", ''],
     rule: 'ending',
+    scenario: 'a stream that gives up',
   },
   {
     file: 'continuity/index.ts',
@@ -302,6 +336,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'sinkOfAll ??= next\n  const first = sinkOfAll\n  next = report => first(report)\n  const feeds = new Map<string, Feed>()',
     ],
     rule: 'streams',
+    scenario: 'streams side by side, of two clients',
   },
   {
     file: 'ha-discovery/fan-out.ts',
@@ -311,12 +346,14 @@ export const plantedFaults: readonly PlantedFault[] = [
       'const life = createLifetime()\n      const branch',
     ],
     rule: 'connection',
+    scenario: 'a stream',
   },
   {
     file: 'ha-discovery/fan-out.ts',
     what: 'it does not say that a connection is open',
     change: ["opened.resolve({ kind: 'stream', ended: ended.promise })", ''],
     rule: 'settle',
+    scenario: 'a stream',
   },
   {
     file: 'verify/stream-stage.ts',
@@ -326,6 +363,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       '  }\n\n  /** Makes `inject` wait',
     ],
     rule: 'settle',
+    scenario: 'a stream',
   },
   {
     file: 'opentelemetry/index.ts',
@@ -335,6 +373,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       'call: next => async call => {\n      await traced.call(measured.call(next))(call)\n      return next(call)\n    },',
     ],
     rule: 'repeat',
+    scenario: 'requests',
   },
   {
     file: 'prometheus.ts',
@@ -344,18 +383,30 @@ export const plantedFaults: readonly PlantedFault[] = [
       "watch('prometheus', { feedIDs }),\n    attempt: next => async call => void (await next(call)) as never }",
     ],
     rule: 'reply',
+    scenario: 'requests',
   },
 ]
 
 /** Declarations at the top of a file that planted faults use. */
-const declarations = ['shared', 'kept', 'heldBack', 'sinkOfAll', 'scopeOf'].map(
+const declarations = ['seenByAll', 'kept', 'heldBack', 'sinkOfAll', 'scopeOf'].map(
   name => `let ${name}: any`,
 )
 
 const specifier = /(from |import\()'(\.{1,2}\/[^']+)'/g
 
+/** The text of the file with its fault. */
+export function withFault({ file, change, also }: PlantedFault): string {
+  let text = readFileSync(join(root, 'plugins', file), 'utf8')
+  for (const [old, replacement] of also === undefined ? [change] : [change, also]) {
+    if (!text.includes(old)) throw new Error(`${file} has no ${JSON.stringify(old)}`)
+    text = text.replace(old, () => replacement)
+  }
+  return `${text}\n${declarations.join('\n')}\n`
+}
+
 /** Writes a copy of a plugin with a fault into a folder, and returns the file with its factory. */
-export function plant({ file, change, also }: PlantedFault, folder: string): string {
+export function plant(fault: PlantedFault, folder: string): string {
+  const { file } = fault
   const [name] = file.split('/') as [string]
   const from = join(root, 'plugins', name)
   const isFolder = !name.endsWith('.ts')
@@ -368,14 +419,8 @@ export function plant({ file, change, also }: PlantedFault, folder: string): str
   for (const each of files) {
     const [source, copy] = [join(from, each), join(to, each)]
     const place = relative(from, source)
-    let text = readFileSync(source, 'utf8')
-    if (join(name, place) === join(file) || !isFolder) {
-      for (const [old, replacement] of also === undefined ? [change] : [change, also]) {
-        if (!text.includes(old)) throw new Error(`${file} has no ${JSON.stringify(old)}`)
-        text = text.replace(old, () => replacement)
-      }
-      text = `${text}\n${declarations.join('\n')}\n`
-    }
+    const isFaulty = join(name, place) === join(file)
+    let text = isFaulty ? withFault(fault) : readFileSync(source, 'utf8')
     text = text.replace(specifier, (all, before, path) => {
       const target = resolve(dirname(source), path)
       if (isFolder && target.startsWith(`${from}/`)) return all

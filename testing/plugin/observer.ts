@@ -1,5 +1,5 @@
 import type { Call, Reply } from '../../client/contract/call.js'
-import type { Layer, Plugin, Sink } from '../../client/contract/plugin.js'
+import type { Layer, Plugin, Plugins, Sink } from '../../client/contract/plugin.js'
 import type { RequestScope, StreamScope } from '../../client/contract/scope.js'
 import type { Report } from '../../report/report.js'
 import type { Findings } from '../faults.js'
@@ -56,6 +56,9 @@ export interface Lane {
   readonly left: string[]
 }
 
+/** The lane of each report that came from below a plugin. */
+const owners = new WeakMap<Report, Lane>()
+
 /** The error that the observer throws into the plugin. */
 export class PlantedError extends Error {
   static {
@@ -90,34 +93,41 @@ function stateOf(report: Report): string {
   return `${own.join(' ')} ${decoded}`
 }
 
-const nameOf = ({ feedID, observationsTimestamp, source }: Report): string =>
+/** Names a report in a message. */
+export const nameOf = ({ feedID, observationsTimestamp, source }: Report): string =>
   `the ${source} report of feed ${feedID.slice(0, 10)}… at ${observationsTimestamp}`
 
+/** The hooks whose layers may send a call on. */
+type Sending = 'call' | 'attempt'
+
 /**
- * Watches a plugin from both sides. `above` stands nearer to the user, `below` nearer to the wire.
+ * Watches a plugin from both sides: by a plugin above it, nearer to the user, and by one below it,
+ * nearer to the wire.
  */
 export class Observer {
   readonly lanes: Lane[] = []
-  /** Calls that have passed `above`, and whether they have settled. */
+  /** Calls that have reached the plugin, and whether they have settled. */
   readonly calls: { readonly call: Call; isSettled: boolean }[] = []
   /** Injected reports whose `inject` has resolved. */
   readonly injected: Set<Report> = new Set()
-  /** Whether the fields of reports are compared. It is slow, so a measurement does without. */
-  comparesFields = true
-  /** The attempts of requests that are under way. */
-  readonly #running = new Set<Call>()
   /** Whether the next report that leaves meets an error of the plugin above. */
   throwsAbove = false
   /** What the plugin below throws in place of an attempt. It throws nothing if this is null. */
   throwsBelow: ((call: Call) => { readonly thrown: unknown } | null) | undefined
   /** The errors that were thrown into the plugin and came out of it again. */
   readonly passedOn: Set<unknown> = new Set()
-  readonly above: Plugin
-  readonly below: Plugin
+  /** The attempts of requests that are under way. */
+  readonly #running = new Set<Call>()
+  /** How often each request was sent on since it reached the plugin. Its attempts follow one another. */
+  readonly #sent: Readonly<Record<Sending, WeakMap<object, number>>> = {
+    call: new WeakMap(),
+    attempt: new WeakMap(),
+  }
   readonly #findings: Findings
   readonly #may: ReadonlySet<Allowance>
   /** The bodies that the service has sent, by method and URL. */
   readonly #answers: ReadonlyMap<string, ReadonlySet<string>>
+  readonly #setup: Plugin['setup']
 
   constructor(
     findings: Findings,
@@ -128,53 +138,38 @@ export class Observer {
     this.#findings = findings
     this.#may = may
     this.#answers = answers
-    this.above = {
+    this.#setup = setup
+  }
+
+  /** The stack with a plugin of the test on each side of the plugin. */
+  surround(stack: Plugins, plugin: Plugin): Plugins {
+    const above: Plugin = {
       name: 'test-above',
-      ...(setup && { setup }),
+      setup: scope => this.#setup?.(scope),
       call: next => call => this.#watchCall(next, call),
+      attempt: next => call => {
+        this.#sent.attempt.delete(call.scope)
+        return next(call)
+      },
       report: (next, scope) => this.#watchLeaving(next, scope),
     }
-    this.below = {
+    const below: Plugin = {
       name: 'test-below',
+      call: next => call => {
+        this.#countSent('call', call)
+        return next(call)
+      },
       attempt: next => call => this.#watchAttempt(next, call),
       report: (next, scope) => this.#watchEntering(next, scope),
     }
+    return stack.flatMap(each => (each === plugin ? [above, each, below] : [each]))
   }
 
-  /** The plugin with layers that count how often each call is sent. */
-  watch(plugin: Plugin): Plugin {
-    const watched = { name: plugin.name } as { -readonly [Name in keyof Plugin]: Plugin[Name] }
-    for (const hook of ['setup', 'report', 'acknowledged', 'unacknowledged'] as const)
-      if (plugin[hook] !== undefined) watched[hook] = (plugin[hook] as () => never).bind(plugin)
-    for (const member of ['decoders', 'events'] as const)
-      if (plugin[member] !== undefined) watched[member] = plugin[member] as never
-    for (const hook of ['call', 'attempt'] as const) {
-      const layer = plugin[hook]
-      if (layer !== undefined)
-        watched[hook] = next => this.#countSent(layer.bind(plugin), hook, next)
-    }
-    for (const name of Object.keys(plugin)) {
-      // An unknown member is an error that the client reports.
-      if (!(name in watched)) Object.assign(watched, { [name]: plugin[name as keyof Plugin] })
-    }
-    return watched
-  }
-
-  #countSent(layer: Layer, hook: string, next: Parameters<Layer>[0]): ReturnType<Layer> {
-    // A request has one scope, and its attempts follow one another.
-    const sent = new WeakMap<object, number>()
-    const handler: unknown = layer(call => {
-      const count = (sent.get(call.scope) ?? 0) + 1
-      sent.set(call.scope, count)
-      if (call.kind === 'request' && count > 1 && !this.#may.has('repeat'))
-        this.#findings.add('repeat', `its ${hook} layer sent ${call.operation} ${count} times`)
-      return next(call)
-    })
-    if (typeof handler !== 'function') return handler as never
-    return call => {
-      sent.delete(call.scope)
-      return handler(call)
-    }
+  #countSent(hook: Sending, call: Call): void {
+    const count = (this.#sent[hook].get(call.scope) ?? 0) + 1
+    this.#sent[hook].set(call.scope, count)
+    if (call.kind === 'request' && count > 1 && !this.#may.has('repeat'))
+      this.#findings.add('repeat', `its ${hook} layer sent ${call.operation} ${count} times`)
   }
 
   /** Checks that nothing has changed in the reports since they left the plugin. */
@@ -185,19 +180,22 @@ export class Observer {
           this.#findings.add('mutate', `it changed a field of ${nameOf(report)} afterwards`)
   }
 
-  /** The reports that have entered the plugin and have not left it, of some lanes. */
-  missing(lanes: readonly Lane[] = this.lanes): readonly Report[] {
+  /** The reports that have entered the plugin by a lane, and have not left it. */
+  missing({ passages }: Lane): readonly Report[] {
     const mayWait = this.#may.has('delay')
-    return lanes.flatMap(({ passages }) =>
-      [...passages.values()]
-        .filter(({ left, isUnwanted }) => left === 0 && !(mayWait && isUnwanted))
-        .map(({ report }) => report),
-    )
+    return [...passages.values()]
+      .filter(({ left, isUnwanted }) => left === 0 && !(mayWait && isUnwanted))
+      .map(({ report }) => report)
   }
 
-  /** Describes a missing report. */
-  describe(report: Report): string {
-    return nameOf(report)
+  /** Whether every report has left the plugin. */
+  get isEmpty(): boolean {
+    return this.lanes.every(lane => this.missing(lane).length === 0)
+  }
+
+  /** The lanes of streams. */
+  get streams(): readonly Lane[] {
+    return this.lanes.filter(({ scope }) => scope.kind === 'stream')
   }
 
   #laneOf(scope: StreamScope | RequestScope): Lane {
@@ -224,6 +222,7 @@ export class Observer {
     }
     const entry = { call, isSettled: false }
     this.calls.push(entry)
+    this.#sent.call.delete(call.scope)
     try {
       const reply = await next(call)
       if (reply.kind === 'request') this.#checkReply(call, reply.body)
@@ -246,6 +245,7 @@ export class Observer {
   }
 
   #watchAttempt(next: Parameters<Layer>[0], call: Call): Promise<Reply> {
+    this.#countSent('attempt', call)
     this.#findings.check(
       !call.signal.aborted,
       'abort',
@@ -265,12 +265,13 @@ export class Observer {
         report,
         order: lane.passages.size,
         fields: fieldsOf(report),
-        state: this.comparesFields ? stateOf(report) : '',
+        state: stateOf(report),
         left: 0,
         isReturned: false,
         isUnwanted: false,
       }
       lane.passages.set(report, passage)
+      owners.set(report, lane)
       try {
         next(report)
       } catch (thrown) {
@@ -312,17 +313,15 @@ export class Observer {
     )
     const passage = passages.get(report)
     if (passage === undefined) {
-      const other = this.lanes.find(each => each !== lane && each.passages.has(report))
       const isCopy = [...passages.values()].some(each => each.fields === fieldsOf(report))
-      if (other !== undefined) add('streams', `it delivered ${name} to another stream or request`)
+      if (owners.has(report)) add('streams', `it delivered ${name} to another stream or request`)
       else if (isCopy) check(may('change'), 'change', `it delivered a copy of ${name}`)
       else check(may('add'), 'add', `it delivered ${name}, which no plugin below had passed on`)
       return
     }
     passage.left++
     check(passage.left === 1, 'duplicate', `it delivered ${name} twice`)
-    if (this.comparesFields)
-      check(passage.state === stateOf(report), 'mutate', `it changed a field of ${name}`)
+    check(passage.state === stateOf(report), 'mutate', `it changed a field of ${name}`)
     check(
       may('delay') || !passage.isReturned,
       'delay',
