@@ -1,4 +1,5 @@
 import { DataStreamsError } from '../core/errors.js'
+import { describeOutcome, type Outcome } from './probe.js'
 
 /** A rule that the tested object broke. */
 export interface Fault {
@@ -36,6 +37,9 @@ declare module '../core/errors.js' {
   }
 }
 
+/** Thrown where a part of a test can't go on, because a rule was broken. */
+export class Stop extends Error {}
+
 /** Collects the faults of one object. */
 export class Findings {
   /** The part of the test that runs now. */
@@ -52,14 +56,23 @@ export class Findings {
     if (!this.#faults.has(rule)) this.#faults.set(rule, { rule, message, where: this.where })
   }
 
-  /** Whether a rule was broken. */
-  has(rule: string): boolean {
-    return this.#faults.has(rule)
-  }
-
   /** Adds a fault unless the condition is true. */
   check(condition: boolean, rule: string, message: string): void {
     if (!condition) this.add(rule, message)
+  }
+
+  /** Adds a fault, and ends the part of the test. */
+  stop(rule: string, message: string): never {
+    this.add(rule, message)
+    throw new Stop()
+  }
+
+  /** The value of a call that must resolve. Ends the part of the test if it does not. */
+  valueOf<Value>(outcome: Outcome<Value>, rule: string, call: string): Value {
+    if (outcome.kind === 'resolved') return outcome.value
+    if (outcome.kind === 'thrown' || outcome.kind === 'returned') rule = 'promise'
+    if (outcome.kind === 'pending') rule = 'time'
+    return this.stop(rule, `${call} ${describeOutcome(outcome)}`)
   }
 
   /** Throws a ConformanceError if there are faults. */

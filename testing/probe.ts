@@ -119,40 +119,37 @@ export function describeThrown(thrown: unknown): string {
   return `${title}: ${message.length > 400 ? `${message.slice(0, 400)}…` : message}`
 }
 
-/** How a call that should return a promise ended. `ms` is how long it took. */
+/** How a call that should return a promise ended. */
 export type Outcome<Value> =
-  | { readonly kind: 'resolved'; readonly value: Value; readonly ms: number }
-  | { readonly kind: 'rejected'; readonly error: unknown; readonly ms: number }
+  | { readonly kind: 'resolved'; readonly value: Value }
+  | { readonly kind: 'rejected'; readonly error: unknown }
   /** The call threw, and returned no promise. */
-  | { readonly kind: 'thrown'; readonly error: unknown; readonly ms: number }
+  | { readonly kind: 'thrown'; readonly error: unknown }
   /** The call returned something else than a promise. */
-  | { readonly kind: 'returned'; readonly value: Value; readonly ms: number }
-  /** The promise had not settled when the time was up. */
+  | { readonly kind: 'returned'; readonly value: Value }
+  /** The promise had not settled after so many milliseconds. */
   | { readonly kind: 'pending'; readonly ms: number }
 
 /** Makes a call, and waits for its promise for so many milliseconds. */
 export async function outcomeOf<Value>(
   call: () => PromiseLike<Value>,
-  patience: number,
+  patience = 10_000,
 ): Promise<Outcome<Value>> {
-  const start = performance.now()
-  const took = (): number => performance.now() - start
   let promise: PromiseLike<Value>
   try {
     promise = call()
   } catch (error) {
-    return { kind: 'thrown', error, ms: took() }
+    return { kind: 'thrown', error }
   }
-  if (typeof promise?.then !== 'function')
-    return { kind: 'returned', value: promise as Value, ms: took() }
+  if (typeof promise?.then !== 'function') return { kind: 'returned', value: promise as Value }
   const late = startWait(patience)
   try {
     return await Promise.race([
       promise.then(
-        (value): Outcome<Value> => ({ kind: 'resolved', value, ms: took() }),
-        (error): Outcome<Value> => ({ kind: 'rejected', error, ms: took() }),
+        (value): Outcome<Value> => ({ kind: 'resolved', value }),
+        (error): Outcome<Value> => ({ kind: 'rejected', error }),
       ),
-      late.over.then((): Outcome<Value> => ({ kind: 'pending', ms: took() })),
+      late.over.then((): Outcome<Value> => ({ kind: 'pending', ms: patience })),
     ])
   } finally {
     late.end()
@@ -171,7 +168,7 @@ export function describeOutcome(outcome: Outcome<unknown>): string {
     case 'returned':
       return `returned ${show(outcome.value)} instead of a promise`
     case 'pending':
-      return `had not settled after ${Math.round(outcome.ms)} ms`
+      return `had not settled after ${outcome.ms} ms`
   }
 }
 
@@ -211,109 +208,70 @@ export function startMeasuring(): () => number {
   }
 }
 
-/** Watches the timers that the program starts. */
-export interface TimerWatch {
-  /** Where each timer was started that still runs and keeps the process alive. */
-  left(): readonly string[]
-  /** The same after so many milliseconds, or sooner if none is left. */
-  leftAfter(ms: number): Promise<readonly string[]>
-  /** Ends the watch. */
-  end(): void
-}
+type Task = (...given: unknown[]) => void
 
-type Timers = Pick<
-  typeof globalThis,
-  'setTimeout' | 'setInterval' | 'clearTimeout' | 'clearInterval'
->
+/** Watches the timers that the program starts until `end`. They run as before. */
+export class TimerWatch {
+  /** The timers that run, with the line of the program that started each. */
+  readonly #running = new Map<unknown, string>()
+  readonly #platform = { setTimeout, setInterval, clearTimeout, clearInterval }
 
-interface Started {
-  readonly timer: unknown
-  readonly origin: string
-}
-
-/** The watches that have not ended. The first one replaces the timers of the globals. */
-const watches = new Set<Set<Started>>()
-let platform: Timers | undefined
-
-/** Begins to watch the timers of the whole process. They run as before. */
-export function watchTimers(): TimerWatch {
-  const started = new Set<Started>()
-  platform ??= replaceTimers()
-  watches.add(started)
-  const left = (): readonly string[] =>
-    Array.from(started)
-      .filter(isRunning)
-      .map(({ origin }) => origin)
-  return {
-    left,
-    async leftAfter(ms) {
-      // The timer of a wait has ended when the wait is over, so it is not among them.
-      for (let waited = 0; left().length > 0 && waited < ms; waited += 5) await wait(5)
-      return left()
-    },
-    end() {
-      watches.delete(started)
-      if (watches.size > 0 || platform === undefined) return
-      Object.assign(globalThis, platform)
-      platform = undefined
-    },
+  constructor() {
+    Object.assign(globalThis, {
+      setTimeout: this.#starter(setTimeout, true),
+      setInterval: this.#starter(setInterval, false),
+      clearTimeout: this.#stopper(clearTimeout),
+      clearInterval: this.#stopper(clearInterval),
+    })
   }
-}
 
-/** False for a timer of Node that was cleared by its own method, or that holds no process. */
-function isRunning({ timer }: Started): boolean {
-  const { hasRef, _destroyed } = (timer ?? {}) as {
-    readonly hasRef?: () => boolean
-    readonly _destroyed?: boolean
-  }
-  return _destroyed !== true && hasRef?.call(timer) !== false
-}
-
-function forget(isSame: (timer: unknown) => boolean): void {
-  for (const started of watches)
-    for (const each of started) if (isSame(each.timer)) started.delete(each)
-}
-
-function replaceTimers(): Timers {
-  const { setTimeout, setInterval, clearTimeout, clearInterval } = globalThis
-  const real: Timers = { setTimeout, setInterval, clearTimeout, clearInterval }
-
-  function starter(isOnce: boolean): unknown {
-    const begin = isOnce ? setTimeout : setInterval
-    function start(task: (...given: unknown[]) => void, ms?: number, ...given: unknown[]): unknown {
-      const run = (...passed: unknown[]): void => {
-        if (isOnce) forget(each => each === timer)
+  #starter(begin: typeof setTimeout | typeof setInterval, isOnce: boolean): unknown {
+    const start = (task: Task, ms?: number, ...given: unknown[]): unknown => {
+      const run: Task = (...passed) => {
+        if (isOnce) this.#running.delete(timer)
         task(...passed)
       }
-      const isTask = typeof task === 'function'
-      const timer: unknown = (begin as typeof setTimeout)(isTask ? run : task, ms, ...given)
-      const entry = { timer, origin: originOf() }
-      for (const started of watches) started.add(entry)
+      const timer: unknown = begin(run, ms, ...given)
+      this.#running.set(timer, originOf())
       return timer
     }
     // Among them is the form for `util.promisify`.
     return Object.defineProperties(start, Object.getOwnPropertyDescriptors(begin))
   }
 
-  const stop =
-    (end: (timer: never) => void) =>
-    (timer: unknown): void => {
-      forget(each => each === timer || (isIDOf(timer, each) && timer !== undefined))
+  #stopper(end: (timer: never) => void): (timer: unknown) => void {
+    return timer => {
+      // Timers of Node may be cleared by their number, too.
+      for (const each of this.#running.keys())
+        if (each === timer || Number(each) === timer) this.#running.delete(each)
       end(timer as never)
     }
-  Object.assign(globalThis, {
-    setTimeout: starter(true),
-    setInterval: starter(false),
-    clearTimeout: stop(clearTimeout),
-    clearInterval: stop(clearInterval),
-  })
-  return real
+  }
+
+  /**
+   * Where each timer was started that still runs and keeps the process alive, after so many
+   * milliseconds, or sooner if none does.
+   */
+  async leftAfter(ms: number): Promise<readonly string[]> {
+    const left = (): readonly string[] =>
+      [...this.#running].filter(([timer]) => isHolding(timer)).map(([, origin]) => origin)
+    // The timer of a wait has ended when the wait is over, so it is not among them.
+    for (let waited = 0; left().length > 0 && waited < ms; waited += 5) await wait(5)
+    return left()
+  }
+
+  end(): void {
+    Object.assign(globalThis, this.#platform)
+  }
 }
 
-/** Timers of Node may be cleared by their number, too. */
-function isIDOf(id: unknown, timer: unknown): boolean {
-  const isID = typeof id === 'number' || typeof id === 'string'
-  return isID && typeof timer === 'object' && timer !== null && Number(id) === Number(timer)
+/** False for a timer of Node that was cleared by its own method, or that holds no process. */
+function isHolding(timer: unknown): boolean {
+  const { hasRef, _destroyed } = (timer ?? {}) as {
+    readonly hasRef?: () => boolean
+    readonly _destroyed?: boolean
+  }
+  return _destroyed !== true && hasRef?.call(timer) !== false
 }
 
 /** The line of the program that started a timer. */

@@ -1,18 +1,10 @@
 import { isThenable } from '../core/async.js'
-import { isStreamsError, ValidationError } from '../core/errors.js'
-import {
-  checkObject,
-  checkOptions,
-  kindOf,
-  type OptionNames,
-  readOptions,
-  type Schema,
-} from '../core/options.js'
+import { isStreamsError } from '../core/errors.js'
+import { checkObject, kindOf, readOptions, type Schema } from '../core/options.js'
 import type { Decoder } from '../report/decoder.js'
-import { feedResolution, feedVersion, parseFeedID } from '../report/feed-id.js'
+import { feedResolution, feedVersion } from '../report/feed-id.js'
 import { type Blob, HEAD_WORDS, openBlob, readSafeUint } from '../report/full-report.js'
 import { toJSON } from '../report/json.js'
-import type { ReportJSON } from '../report/report.js'
 import { Findings } from './faults.js'
 import {
   copyOf,
@@ -24,6 +16,7 @@ import {
   show,
   startMeasuring,
 } from './probe.js'
+import { checkSamples } from './samples.js'
 
 /** A report that a decoder must decode. */
 export interface DecoderSample {
@@ -46,12 +39,8 @@ export interface DecoderTestOptions {
 
 /** What `testDecoder` found out about a decoder that broke no rule. */
 export interface DecoderTestResult {
-  /** The version of the decoder: 3 for V3. */
-  readonly version: number
   /** How many blobs the decoder was given, the broken ones included. */
   readonly blobs: number
-  /** How many microseconds the decoder takes for a report. */
-  readonly costPerReport: number
 }
 
 /** A sample whose encoding has been checked. Its feed id is in lower case. */
@@ -62,41 +51,15 @@ interface Sample extends Required<DecoderSample> {
   readonly bytes: Uint8Array
 }
 
-const schema = { samples: checkSamples } satisfies Schema<DecoderTestOptions>
+const schema = {
+  samples: (field, value) => checkSamples(field, value, readSample, { fields: true }),
+} satisfies Schema<DecoderTestOptions>
 
-function checkSamples(field: string, value: unknown): readonly Sample[] {
-  if (!Array.isArray(value))
-    throw new ValidationError(`${field} must be a list of reports, not ${kindOf(value)}`)
-  if (value.length === 0) throw new ValidationError(`${field} must hold at least one report`)
-  return value.map((each, index) => checkSample(`${field}[${index}]`, each))
-}
-
-/** A sample may be a report of the service or of a client. Its other fields are ignored. */
-const sampleNames: OptionNames<DecoderSample & ReportJSON> = {
-  feedID: true,
-  fullReport: true,
-  fields: true,
-  validFromTimestamp: true,
-  observationsTimestamp: true,
-  origin: true,
-  source: true,
-  decoded: true,
-}
-
-function checkSample(name: string, value: unknown): Sample {
-  const { fullReport, ...given } = checkOptions(name, value as DecoderSample, sampleNames)
-  const feedID = parseFeedID(given.feedID, `${name}.feedID`)
-  if (typeof fullReport !== 'string')
-    throw new ValidationError(`${name}.fullReport must be a string, not ${kindOf(fullReport)}`)
-  const fields = checkObject(`${name}.fields`, given.fields ?? {})
-  try {
-    const { view, length } = openBlob(fullReport, feedID)
-    const bytes = new Uint8Array(view.buffer, view.byteOffset, length).slice()
-    return { name, feedID, fullReport, bytes, fields }
-  } catch (cause) {
-    if (!isStreamsError(cause, 'DECODING')) throw cause
-    throw new ValidationError(`${name}.fullReport must be a report: ${cause.message}`, { cause })
-  }
+function readSample(name: string, feedID: string, fullReport: string, given: unknown): Sample {
+  const fields = checkObject(`${name}.fields`, (given ?? {}) as Sample['fields'])
+  const { view, length } = openBlob(fullReport, feedID)
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, length).slice()
+  return { name, feedID, fullReport, bytes, fields }
 }
 
 /** Milliseconds that a decoder may take for one blob. Decoders take some microseconds. */
@@ -398,21 +361,6 @@ class DecoderTest {
     if (decoding.isDecoded || isStreamsError(decoding.error, 'DECODING')) return
     this.#findings.add('errors', `of a blob ${what}: ${describeThrown(decoding.error)}`)
   }
-
-  /** Measures the microseconds that a report takes. */
-  measure(samples: readonly Sample[]): number {
-    const placed = samples.map(sample => place(sample))
-    const batch = 100
-    let best = Number.POSITIVE_INFINITY
-    const end = performance.now() + 60
-    for (let rounds = 0; rounds < 3 || performance.now() < end; rounds++) {
-      const start = performance.now()
-      for (let count = 0; count < batch; count++)
-        for (const { blob } of placed) this.#decoder.decode(blob)
-      best = Math.min(best, (performance.now() - start) / (batch * placed.length))
-    }
-    return 1000 * best
-  }
 }
 
 const differ = (one: unknown, other: unknown): boolean =>
@@ -571,6 +519,5 @@ export async function testDecoder(
       samples.filter(each => each !== sample && feedVersion(each.feedID) === decoder.version),
     )
   findings.finish()
-  const { blobs } = test
-  return { version: decoder.version, blobs, costPerReport: test.measure(samples) }
+  return { blobs: test.blobs }
 }

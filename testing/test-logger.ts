@@ -1,14 +1,11 @@
-import { createClient } from '../client/client.js'
+import { APIError } from '../client/contract/errors.js'
 import { isThenable } from '../core/async.js'
 import { isStreamsError } from '../core/errors.js'
 import type { Log, LogFunction } from '../core/log.js'
 import { number, readOptions, type Schema, withDefault } from '../core/options.js'
 import type { ClientScope } from '../core/scope.js'
-import { decoders } from '../plugins/decoders/index.js'
-import { allDecoders } from '../plugins/decoders/versions.js'
 import { logging } from '../plugins/logging/index.js'
 import { type LevelName, type Logger, levels } from '../plugins/logging/loggers.js'
-import { retry } from '../plugins/retry/index.js'
 import { Findings } from './faults.js'
 import {
   copyOf,
@@ -17,9 +14,8 @@ import {
   outcomeOf,
   show,
   startMeasuring,
-  watchTimers,
+  TimerWatch,
 } from './probe.js'
-import { sampleReport } from './reports.js'
 
 /** Options of `testLogger`. */
 export interface LoggerTestOptions {
@@ -92,6 +88,12 @@ const factsOf: Readonly<Record<string, () => Facts>> = {
   bigints: () => ({ price: 2n ** 190n, report: { fees: [1n, { fee: 2n }] } }),
   'a cyclic object': () => ({ whole: cyclic() }),
   'an error with causes': () => ({ error: errorWithCauses(), cause: 'a text' }),
+  'an error of a request': () => ({
+    error: new APIError('the service is\nbusy: 100 %d', {
+      statusCode: 503,
+      cause: errorWithCauses(),
+    }),
+  }),
   'an error that is its own cause': () => {
     const error = new Error('own')
     return { error: Object.assign(error, { cause: error }) }
@@ -233,55 +235,6 @@ class LoggerTest {
     return best
   }
 
-  /** Runs two clients with the logger side by side. Their requests and streams fail and succeed. */
-  async runClients(): Promise<void> {
-    this.#findings.where = 'two clients'
-    await Promise.all([this.#runClient(), this.#runClient()])
-  }
-
-  async #runClient(): Promise<void> {
-    const plugin = logging({
-      logger: this.#logger,
-      logLevel: 'DEBUG',
-      enableConnectionDebug: true,
-    })
-    const setup = (scope: ClientScope): void => {
-      const spy: Partial<ClientScope> = {
-        listen: listener => scope.listen(this.#spyOn(listener)),
-      }
-      plugin.setup?.(Object.assign(Object.create(scope), spy))
-    }
-    let count = 0
-    const client = createClient({
-      endpoint: 'https://service.test',
-      wsEndpoint: 'wss://service.test',
-      plugins: [{ ...plugin, setup }, decoders(...allDecoders), retry({ attempts: 1, delay: 1 })],
-      fetch: async () => answers[count++ % answers.length]?.() as Response,
-      connect: async () => {
-        throw new Error('connect ECONNREFUSED')
-      },
-    })
-    const settle = (work: Promise<unknown>): Promise<unknown> => work.catch(() => undefined)
-    for (let call = 0; call < 4; call++) await settle(client.listFeeds())
-    await settle(client.getLatestReport(sample.feedID))
-    await settle(client.getReportByTimestamp(sample.feedID, sample.observationsTimestamp))
-    const stream = client.createStream(sample.feedID, { maxReconnectAttempts: 0 })
-    stream.on('error', () => undefined)
-    await Promise.all([settle(stream.connect()), settle(stream.closed)])
-    await client.close()
-  }
-
-  /** A listener that notes what the logger throws, which the client would swallow. */
-  #spyOn(listener: Log): Log {
-    const spy: { -readonly [Level in keyof Log]: Log[Level] } = {}
-    for (const level of [...levels, 'connection'] as const) {
-      if (listener[level] === undefined) continue
-      const name = level === 'connection' ? 'debug' : level
-      spy[level] = (...line) => void this.write({ [name]: listener[level] }, name, ...line)
-    }
-    return spy
-  }
-
   /** Waits for the promises of the logger, and compares the facts with what they were. */
   async finish(): Promise<void> {
     await outcomeOf(() => Promise.all(this.#promises), END_LIMIT)
@@ -292,28 +245,6 @@ class LoggerTest {
     }
   }
 }
-
-const sample = sampleReport({
-  feedID: `0x0003${'ab'.repeat(30)}`,
-  observationsTimestamp: 1_700_000_000,
-})
-
-const json = (status: number, body: unknown): Response =>
-  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } })
-
-/** What the service answers, in turn. */
-const answers: readonly (() => Response)[] = [
-  () => json(200, { feeds: [{ feedID: sample.feedID }] }),
-  () => json(503, { error: 'the service is\nbusy: 100 %d' }),
-  () => json(200, { feeds: [] }),
-  () => json(401, { error: 'unknown key' }),
-  () => {
-    throw new TypeError('fetch failed', { cause: new Error('read ECONNRESET') })
-  },
-  () => json(200, { feeds: 'none' }),
-  () => json(200, { report: sample }),
-  () => json(200, { report: { ...sample, fullReport: '0x00' } }),
-]
 
 /**
  * Checks the rules of a logger: an object for the option `logger` of `logging`. It gives the logger
@@ -338,12 +269,11 @@ export async function testLogger(
   const present = levels.filter(level => listener[level] !== undefined)
   if (present.length === 0) findings.add('shape', `there is no logger, but ${show(logger)}`)
   findings.finish()
-  const timers = watchTimers()
+  const timers = new TimerWatch()
   let msPerLine: number
   try {
     test.writeAll(listener, present)
     msPerLine = test.measure(listener, present)
-    await test.runClients()
     await test.finish()
     const rate = Math.floor(1000 / msPerLine)
     findings.where = 'many lines'

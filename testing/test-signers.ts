@@ -1,13 +1,5 @@
 import { isStreamsError, ValidationError } from '../core/errors.js'
-import {
-  checkOptions,
-  kindOf,
-  number,
-  type OptionNames,
-  readOptions,
-  type Schema,
-  withDefault,
-} from '../core/options.js'
+import { readOptions, type Schema, withDefault } from '../core/options.js'
 import {
   checkSets,
   checkSigners,
@@ -16,9 +8,7 @@ import {
   type UnverifiedReport,
 } from '../plugins/verify/options.js'
 import { verifyReport } from '../plugins/verify/verify-report.js'
-import { parseFeedID } from '../report/feed-id.js'
 import { BLOB_DIGITS, DIGITS, readContext, readHead } from '../report/full-report.js'
-import type { ReportJSON } from '../report/report.js'
 import { Findings } from './faults.js'
 import {
   copyOf,
@@ -27,9 +17,10 @@ import {
   findDifference,
   type Outcome,
   outcomeOf,
-  watchTimers,
+  TimerWatch,
 } from './probe.js'
 import { sampleReport } from './reports.js'
+import { checkSamples } from './samples.js'
 
 /** A report that is signed by the signers. */
 export interface SignedSample {
@@ -46,16 +37,12 @@ export interface SignersTestOptions {
    * @default a report of now that is signed by the `sampleSigners`
    */
   readonly samples?: readonly SignedSample[]
-  /** Milliseconds in which the function must settle. `verify` waits for 10000. @default 10000 */
-  readonly patience?: number
 }
 
 /** What `testSigners` found out about signers that broke no rule. */
 export interface SignersTestResult {
   /** How often the function was called; 0 for sets. */
   readonly calls: number
-  /** Milliseconds that the slowest call took; 0 for sets. */
-  readonly slowestMs: number
 }
 
 /** A sample that has been read. */
@@ -68,47 +55,22 @@ interface Sample extends UnverifiedReport {
 }
 
 const schema = {
-  samples: withDefault<readonly Sample[] | undefined>(undefined, checkSamples),
-  patience: withDefault(10_000, number({ min: 1, max: 10_000 })),
+  samples: withDefault<readonly Sample[] | undefined>(undefined, (field, value) =>
+    checkSamples(field, value ?? [signedNow()], readSample),
+  ),
 } satisfies Schema<SignersTestOptions>
 
-/** A sample may be a report of the service or of a client. Its other fields are ignored. */
-const sampleNames: OptionNames<ReportJSON> = {
-  feedID: true,
-  fullReport: true,
-  validFromTimestamp: true,
-  observationsTimestamp: true,
-  origin: true,
-  source: true,
-  decoded: true,
-}
-
-function checkSamples(field: string, value: unknown): readonly Sample[] {
+function signedNow(): SignedSample {
   const observationsTimestamp = Math.floor(Date.now() / 1000)
-  const feedID = `0x0003${'5e'.repeat(30)}`
-  const given = value ?? [sampleReport({ feedID, observationsTimestamp, signed: true })]
-  if (!Array.isArray(given))
-    throw new ValidationError(`${field} must be a list of reports, not ${kindOf(given)}`)
-  if (given.length === 0) throw new ValidationError(`${field} must hold at least one report`)
-  return given.map((each, index) => checkSample(`${field}[${index}]`, each))
+  return sampleReport({ feedID: `0x0003${'5e'.repeat(30)}`, observationsTimestamp, signed: true })
 }
 
-function checkSample(name: string, value: unknown): Sample {
-  const given = checkOptions(name, value as SignedSample, sampleNames as OptionNames<SignedSample>)
-  const feedID = parseFeedID(given.feedID, `${name}.feedID`)
-  const { fullReport } = given
-  if (typeof fullReport !== 'string')
-    throw new ValidationError(`${name}.fullReport must be a string, not ${kindOf(fullReport)}`)
-  try {
-    const { observationsTimestamp, blobLength } = readHead(fullReport, feedID)
-    const { configDigest, signatures } = readContext(fullReport, feedID)
-    if (signatures.length === 0)
-      throw new ValidationError(`${name}.fullReport must be signed: it has no signatures`)
-    return { name, feedID, fullReport, observationsTimestamp, configDigest, words: blobLength / 32 }
-  } catch (cause) {
-    if (!isStreamsError(cause, 'DECODING')) throw cause
-    throw new ValidationError(`${name}.fullReport must be a report: ${cause.message}`, { cause })
-  }
+function readSample(name: string, feedID: string, fullReport: string): Sample {
+  const { observationsTimestamp, blobLength } = readHead(fullReport, feedID)
+  const { configDigest, signatures } = readContext(fullReport, feedID)
+  if (signatures.length === 0)
+    throw new ValidationError(`${name}.fullReport must be signed: it has no signatures`)
+  return { name, feedID, fullReport, observationsTimestamp, configDigest, words: blobLength / 32 }
 }
 
 /** Milliseconds in which the timers of the last calls must have ended. */
@@ -128,16 +90,13 @@ interface Answer {
 /** A test of signers. */
 class SignersTest {
   calls = 0
-  slowestMs = 0
   readonly #signers: Signers
   readonly #findings: Findings
-  readonly #patience: number
   readonly #answers: Answer[] = []
 
-  constructor(signers: Signers, findings: Findings, patience: number) {
+  constructor(signers: Signers, findings: Findings) {
     this.#signers = signers
     this.#findings = findings
-    this.#patience = patience
   }
 
   async run(samples: readonly Sample[]): Promise<void> {
@@ -178,8 +137,7 @@ class SignersTest {
   ): Promise<Outcome<unknown>> {
     this.calls++
     const given = { ...report }
-    const outcome = await outcomeOf(() => signers(configDigest, given), this.#patience)
-    this.slowestMs = Math.max(this.slowestMs, outcome.ms)
+    const outcome = await outcomeOf(() => signers(configDigest, given))
     const findings = this.#findings
     const difference = findDifference(copyOf(report), copyOf(given), 'the report')
     findings.check(difference === undefined, 'argument', `the function changed it: ${difference}`)
@@ -333,10 +291,10 @@ export async function testSigners(
   signers: Signers,
   options?: SignersTestOptions,
 ): Promise<SignersTestResult> {
-  const { samples = [], patience } = readOptions('testSigners', options, schema)
+  const { samples = [] } = readOptions('testSigners', options, schema)
   const findings = new Findings('signers')
-  const test = new SignersTest(signers, findings, patience)
-  const timers = watchTimers()
+  const test = new SignersTest(signers, findings)
+  const timers = new TimerWatch()
   try {
     await test.run(samples)
     findings.finish()
@@ -347,5 +305,5 @@ export async function testSigners(
     timers.end()
   }
   findings.finish()
-  return { calls: test.calls, slowestMs: test.slowestMs }
+  return { calls: test.calls }
 }

@@ -2,8 +2,6 @@ import {
   type Checked,
   checkBoolean,
   checkFunction,
-  MAX_TIMER,
-  number,
   optional,
   readOptions,
   type Schema,
@@ -14,8 +12,8 @@ import { allDecoders } from '../plugins/decoders/index.js'
 import type { SinkBatch, SinkPosition, SinkRefusal, SinkStore } from '../plugins/sink/index.js'
 import { createDecoderTable } from '../report/decoder.js'
 import { type Report, toReport } from '../report/report.js'
-import { Findings } from './faults.js'
-import { describeOutcome, outcomeOf, show } from './probe.js'
+import { Findings, Stop } from './faults.js'
+import { outcomeOf, show } from './probe.js'
 import { sampleReport } from './reports.js'
 
 /** A report as `read` found it in the store. */
@@ -56,10 +54,6 @@ export interface SinkTestOptions {
   readonly mayRepeat?: boolean
   /** True for a store that can't hold all of int192, and refuses what it can't. @default false */
   readonly mayRefuse?: boolean
-  /** How many reports the largest batch has. @default 5000 */
-  readonly reports?: number
-  /** Milliseconds that a call of the store may take. @default 20000 */
-  readonly patience?: number
 }
 
 /** What `testSink` found out about a store that broke no rule. */
@@ -68,8 +62,6 @@ export interface SinkTestResult {
   readonly hasPosition: boolean
   /** How many reports the store refused. */
   readonly refused: number
-  /** Milliseconds that the largest batch took. */
-  readonly writeMs: number
 }
 
 const schema = {
@@ -77,11 +69,14 @@ const schema = {
   readCandles: optional(checkFunction<NonNullable<SinkTestOptions['readCandles']>>),
   mayRepeat: withDefault(false, checkBoolean),
   mayRefuse: withDefault(false, checkBoolean),
-  reports: withDefault(5000, number({ min: 10, max: 1_000_000, whole: true })),
-  patience: withDefault(20_000, number({ min: 1, max: MAX_TIMER })),
 } satisfies Schema<SinkTestOptions>
 
 type Settings = Checked<typeof schema>
+
+/** Milliseconds that a call of the store may take. */
+const PATIENCE = 20_000
+/** How many reports the largest batch has. */
+const MOST = 5000
 
 const table = createDecoderTable(allDecoders)
 const FIRST = 1_700_000_000
@@ -141,14 +136,10 @@ function candleOf(index: number, close: bigint, revision: number): Candle {
   })
 }
 
-/** Thrown where a test can't go on, because a rule was broken. */
-class Stop extends Error {}
-
 /** A test of one store. */
 class SinkTest {
   hasPosition = false
   refused = 0
-  writeMs = 0
   readonly #open: () => SinkStore | Promise<SinkStore>
   readonly #findings: Findings
   readonly #settings: Settings
@@ -200,16 +191,11 @@ class SinkTest {
   }
 
   #stop(rule: string, message: string): never {
-    this.#findings.add(rule, message)
-    throw new Stop()
+    this.#findings.stop(rule, message)
   }
 
   async #resolved<Value>(call: string, rule: string, work: () => Promise<Value>): Promise<Value> {
-    const outcome = await outcomeOf(work, this.#settings.patience)
-    if (outcome.kind === 'resolved') return outcome.value
-    if (outcome.kind === 'thrown' || outcome.kind === 'returned') rule = 'promise'
-    if (outcome.kind === 'pending') rule = 'time'
-    return this.#stop(rule, `${call} ${describeOutcome(outcome)}`)
+    return this.#findings.valueOf(await outcomeOf(work, PATIENCE), rule, call)
   }
 
   /** Writes a batch, and takes what it has to hold afterwards into account. */
@@ -270,14 +256,11 @@ class SinkTest {
   }
 
   async #testLarge(store: SinkStore): Promise<void> {
-    const { reports: most } = this.#settings
-    const reports = Array.from({ length: most }, (_, index) =>
-      reportOf(10 + (index % 50), 1000 + Math.floor(index / 50), BigInt(index - most / 2) * e18),
+    const reports = Array.from({ length: MOST }, (_, index) =>
+      reportOf(10 + (index % 50), 1000 + Math.floor(index / 50), BigInt(index - MOST / 2) * e18),
     )
-    const begin = performance.now()
     await this.#write(store, { reports })
-    this.writeMs = performance.now() - begin
-    await this.#expectRows('whole', `after a batch of ${most} reports`)
+    await this.#expectRows('whole', `after a batch of ${MOST} reports`)
   }
 
   async #testCandles(store: SinkStore): Promise<void> {
@@ -399,6 +382,6 @@ export async function testSink(
     if (!(thrown instanceof Stop)) throw thrown
   }
   findings.finish()
-  const { hasPosition, refused, writeMs } = test
-  return { hasPosition, refused, writeMs }
+  const { hasPosition, refused } = test
+  return { hasPosition, refused }
 }

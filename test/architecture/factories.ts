@@ -149,7 +149,7 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
     ],
   ],
   testCursorStore: [
-    ['testCursorStore', 'patience', more => kit.testCursorStore(() => as({}), more)],
+    ['testCursorStore', 'close', more => kit.testCursorStore(() => as({}), more)],
   ],
   testDecoder: [
     ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],

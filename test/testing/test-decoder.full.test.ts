@@ -20,9 +20,8 @@ test.each(allDecoders)('V$version keeps the rules, with published reports', asyn
       const { version, ...fields } = decodeReport(fullReport, feedID)
       return { feedID, fullReport, fields: { version, ...fields } }
     })
-  const result = await testDecoder(decoder, {
+  const { blobs } = await testDecoder(decoder, {
     samples: [...samplesOf(decoder.version), ...published],
   })
-  expect(result).toMatchObject({ version: decoder.version })
-  expect(result.blobs).toBeGreaterThan(1000)
+  expect(blobs).toBeGreaterThan(1000)
 })

@@ -37,10 +37,8 @@ function textSample(text: string): DecoderSample {
 describe('decoders without a fault', () => {
   // The others, with published reports, are in the full tier.
   test.each(allDecoders.filter(({ version }) => version === 7))('V$version', async decoder => {
-    const result = await testDecoder(decoder, { samples: samplesOf(decoder.version) })
-    expect(result).toMatchObject({ version: decoder.version })
-    expect(result.blobs).toBeGreaterThan(1000)
-    expect(result.costPerReport).toBeGreaterThan(0)
+    const { blobs } = await testDecoder(decoder, { samples: samplesOf(decoder.version) })
+    expect(blobs).toBeGreaterThan(1000)
   })
 
   test('a schema with a text', async () => {

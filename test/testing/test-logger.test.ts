@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { pino } from 'pino'
 import winston from 'winston'
-import { type Logger, pinoLogger, winstonLogger } from '../../index.js'
+import { APIError, type Logger, pinoLogger, winstonLogger } from '../../index.js'
 import type { ConformanceError } from '../../testing/faults.js'
 import { testLogger } from '../../testing/test-logger.js'
 import { failureOf, pause } from '../support/waiting.js'
@@ -112,36 +112,6 @@ describe('loggers without a fault', () => {
     const counter = new Counter()
     expect(await testLogger(counter)).toMatchObject({ lines: counter.lines })
   })
-
-  test('gets lines of each level from the clients', async () => {
-    const seen = new Map<string, Set<string>>()
-    const note =
-      (level: string) =>
-      (message: string): void => {
-        const kind = message.replace(/\d+/g, 'N')
-        seen.set(level, (seen.get(level) ?? new Set()).add(kind))
-      }
-    await testLogger({
-      debug: note('debug'),
-      info: note('info'),
-      warn: note('warn'),
-      error: note('error'),
-    })
-    const has = (level: string, pattern: RegExp) =>
-      expect([level, [...(seen.get(level) ?? [])].some(each => pattern.test(each))]).toEqual([
-        level,
-        true,
-      ])
-    has('debug', /^→ GET/)
-    has('debug', /^feed ids are valid/)
-    has('info', /^client initialized/)
-    has('info', /listFeeds succeeded/)
-    has('info', /stream of N feed created/)
-    has('warn', /^listFeeds: retry N of N/)
-    has('error', /^listFeeds failed: .*answered N/)
-    has('error', /^attempt of stream failed/)
-    has('error', /^the stream has ended/)
-  })
 })
 
 /** A logger whose functions do the same at all levels. */
@@ -176,10 +146,10 @@ const faults: readonly (readonly [string, string, () => unknown])[] = [
   ],
   [
     'throws',
-    'fails for a client',
+    'fails at errors of requests',
     () => ({
-      error(message: string) {
-        if (message.startsWith('the stream has ended')) throw new Error('no')
+      error(_message: string, facts?: Record<string, unknown>) {
+        if (facts?.error instanceof APIError) throw new Error('no')
       },
     }),
   ],

@@ -5,13 +5,14 @@ import { onchainSigners } from '../../plugins/verify/onchain/index.js'
 import { readContext } from '../../report/full-report.js'
 import type { ConformanceError } from '../../testing/faults.js'
 import { sampleDigest, sampleReport, sampleSigners } from '../../testing/reports.js'
-import { type SignersTestOptions, testSigners } from '../../testing/test-signers.js'
+import { testSigners } from '../../testing/test-signers.js'
 import { startChain } from '../support/ethereum/chain.js'
 import { connectViem, setOf } from '../support/ethereum/reading.js'
 import { publishedReports } from '../support/report/published-reports.js'
 import { makeReport, signers as ours, publishedSigners } from '../support/report/signed-reports.js'
 import { failureOf, pause } from '../support/waiting.js'
 import { documentedRules } from './documented-rules.js'
+import { inVirtualTime } from './in-virtual-time.js'
 
 /** A timer that a source has left. */
 let started: NodeJS.Timeout | undefined
@@ -24,7 +25,7 @@ const ofSample = async (digest: string): Promise<SignerSet | undefined> =>
 
 describe('signers without a fault', () => {
   test('the set of the samples', async () => {
-    expect(await testSigners(sampleSigners)).toEqual({ calls: 0, slowestMs: 0 })
+    expect(await testSigners(sampleSigners)).toEqual({ calls: 0 })
     await testSigners(named)
   })
 
@@ -45,9 +46,8 @@ describe('signers without a fault', () => {
     ],
   ]
   test.each(sources)('a function that gives %s', async (_name, signers) => {
-    const { calls, slowestMs } = await testSigners(signers)
+    const { calls } = await testSigners(signers)
     expect(calls).toBe(8)
-    expect(slowestMs).toBeGreaterThanOrEqual(0)
   })
 
   test('samples of their own', async () => {
@@ -96,33 +96,31 @@ let running = 0
 let count = 0
 const growing: string[] = []
 
-const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[] = [
-  ['shape', 'are missing', undefined, {}],
-  ['shape', 'are a text', 'signers', {}],
-  ['shape', 'are too few', { signers: sampleSigners.signers, f: 2 }, {}],
-  ['shape', 'are no sets', [], {}],
+const faults: readonly (readonly [string, string, unknown])[] = [
+  ['shape', 'are missing', undefined],
+  ['shape', 'are a text', 'signers'],
+  ['shape', 'are too few', { signers: sampleSigners.signers, f: 2 }],
+  ['shape', 'are no sets', []],
   [
     'promise',
     'throw instead of rejecting',
     () => {
       throw new Error('no')
     },
-    {},
   ],
-  ['promise', 'are returned at once', () => sampleSigners, {}],
+  ['promise', 'are returned at once', () => sampleSigners],
   [
     'answers',
     'reject for a configuration that they have',
     async () => {
       throw new Error('the database is away')
     },
-    {},
   ],
-  ['answer', 'are addresses without a set', async () => sampleSigners.signers, {}],
-  ['answer', 'have no f', async () => ({ signers: sampleSigners.signers }), {}],
-  ['verifies', 'are none', async () => undefined, {}],
-  ['verifies', 'are others', ours, {}],
-  ['verifies', 'have ended', { ...sampleSigners, activeUntil: 1_700_000_000 }, {}],
+  ['answer', 'are addresses without a set', async () => sampleSigners.signers],
+  ['answer', 'have no f', async () => ({ signers: sampleSigners.signers })],
+  ['verifies', 'are none', async () => undefined],
+  ['verifies', 'are others', ours],
+  ['verifies', 'have ended', { ...sampleSigners, activeUntil: 1_700_000_000 }],
   [
     'unknown',
     'reject for an unknown configuration',
@@ -130,20 +128,17 @@ const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[
       if (digest !== sampleDigest) throw new Error('404')
       return named
     },
-    {},
   ],
   [
     'unknown',
     'know every configuration',
     async (configDigest: string) => ({ ...named, configDigest }),
-    {},
   ],
   [
     'stable',
     'are others every second time',
     async () =>
       count++ % 2 === 0 ? sampleSigners : { ...sampleSigners, configDigest: sampleDigest },
-    {},
   ],
   [
     'concurrent',
@@ -154,7 +149,6 @@ const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[
       running = 0
       return sampleSigners
     },
-    {},
   ],
   [
     'unchanged',
@@ -165,7 +159,6 @@ const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[
       if (count++ % 2 === 0) growing.reverse()
       return { signers: growing, f: 1 }
     },
-    {},
   ],
   [
     'argument',
@@ -174,10 +167,9 @@ const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[
       report.feedID = report.feedID.slice(2)
       return sampleSigners
     },
-    {},
   ],
-  ['altered', 'are whoever has signed', recover, {}],
-  ['time', 'never answer', () => new Promise(() => undefined), { patience: 50 }],
+  ['altered', 'are whoever has signed', recover],
+  ['time', 'never answer', () => new Promise(() => undefined)],
   [
     'timers',
     'are read again each minute',
@@ -185,13 +177,14 @@ const faults: readonly (readonly [string, string, unknown, SignersTestOptions])[
       started ??= setInterval(() => undefined, 60_000)
       return sampleSigners
     },
-    {},
   ],
 ]
 
 describe('a fault is found', () => {
-  test.each(faults)('%s: signers that %s', async (rule, _name, signers, options) => {
-    const error = await failureOf(testSigners(signers as Signers, options))
+  test.each(faults)('%s: signers that %s', async (rule, _name, signers) => {
+    const test = () => testSigners(signers as Signers)
+    // What never answers is waited for in virtual time.
+    const error = await failureOf(rule === 'time' ? inVirtualTime(test) : test())
     expect(error).toMatchObject({ name: 'ConformanceError', code: 'CONFORMANCE' })
     const { faults } = error as unknown as ConformanceError
     expect(faults.map(each => each.rule)).toEqual([rule])
@@ -215,7 +208,6 @@ describe('options', () => {
     [{ samples: [{ ...unsigned, fullReport: '0x' }] }, /samples\[0\]\.fullReport must be a report/],
     [{ samples: [{ feedID: 'x', fullReport: '0x' }] }, 'samples[0].feedID must be 0x and 64'],
     [{ sample: unsigned }, "unknown option 'sample' of testSigners"],
-    [{ patience: 20_000 }, 'patience must be at most 10000, not 20000'],
   ])('%p', async (options, message) => {
     const error = await failureOf(testSigners(sampleSigners, options as never))
     expect(error).toMatchObject({ code: 'VALIDATION' })

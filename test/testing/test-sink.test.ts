@@ -77,7 +77,6 @@ function check(Store: new (place: Place) => SinkStore, options: Partial<SinkTest
   return testSink(() => new Store(place), {
     read: async () => place.rows,
     readCandles: async () => place.candles,
-    reports: 300,
     ...options,
   })
 }
@@ -227,6 +226,7 @@ describe('testSink finds', () => {
 })
 
 test('the rules are those of the documentation', () => {
-  const source = readFileSync(join(root, 'testing/test-sink.ts'), 'utf8')
+  const read = (file: string): string => readFileSync(join(root, 'testing', file), 'utf8')
+  const source = read('test-sink.ts') + read('faults.ts')
   for (const rule of documentedRules('A store of a sink')) expect(source).toContain(`'${rule}'`)
 })

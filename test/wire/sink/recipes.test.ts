@@ -82,7 +82,7 @@ test('SQLite: the store of the recipe keeps the rules', async () => {
       opened = sqliteStore(openDatabase())
       return opened
     },
-    { read, reports: 1000 },
+    { read },
   )
   expect(result).toMatchObject({ hasPosition: true, refused: 0 })
 })
