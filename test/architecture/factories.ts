@@ -148,9 +148,7 @@ const kits: Readonly<Record<string, readonly Case[]>> = {
       more => kit.sampleReport({ feedID, observationsTimestamp: 1, ...more }),
     ],
   ],
-  testCursorStore: [
-    ['testCursorStore', 'close', more => kit.testCursorStore(() => as({}), more)],
-  ],
+  testCursorStore: [['testCursorStore', 'close', more => kit.testCursorStore(() => as({}), more)]],
   testDecoder: [
     ['testDecoder', 'samples', more => kit.testDecoder(main.v3, as({ samples: [], ...more }))],
   ],

@@ -17,9 +17,13 @@ const onReport = (handle: (next: (report: Report) => void, report: Report) => vo
   report: (next, scope) => (scope.kind === 'request' ? next : report => handle(next, report)),
 })
 
+const seen = new Set<string>()
 let count = 0
 const faults: Readonly<
-  Record<string, readonly [rule: string, make: () => Plugin, options?: PluginTestOptions]>
+  Record<
+    string,
+    readonly [rule: string, make: () => Plugin, options?: PluginTestOptions, scenario?: string]
+  >
 > = {
   'a request of its own goes through it again, without end': [
     'loop',
@@ -184,6 +188,78 @@ const faults: Readonly<
         next(report)
       }),
   ],
+  'a quiet stream is ended': [
+    'reply',
+    () => ({
+      name: 'faulty',
+      report: (next, scope) => {
+        if (scope.kind === 'request') return next
+        let timer: ReturnType<typeof setTimeout> | undefined
+        scope.defer(() => clearTimeout(timer))
+        return report => {
+          clearTimeout(timer)
+          timer = setTimeout(() => scope.flow.fail(new APIError('it is quiet')), 60_000)
+          next(report)
+        }
+      },
+    }),
+    {},
+    'a stream',
+  ],
+  'what was seen is shared by all clients': [
+    'streams',
+    () =>
+      onReport((next, report) => {
+        const key = `${report.feedID} ${report.observationsTimestamp}`
+        if (!seen.has(key)) next(report)
+        seen.add(key)
+      }),
+    { may: ['drop'] },
+    'streams side by side, of two clients',
+  ],
+  'live reports of a second origin are lost': [
+    'drop',
+    () => ({
+      name: 'faulty',
+      report: (next, scope) => {
+        let first: string | undefined
+        return report => {
+          if (scope.kind === 'stream' && report.source === 'live') {
+            first ??= report.origin
+            if (report.origin !== first) return
+          }
+          next(report)
+        }
+      },
+    }),
+    {},
+    'a stream over two origins',
+  ],
+  'it takes reports, and acknowledges them at once': [
+    'flow',
+    () => ({
+      name: 'faulty',
+      report: (next, scope) => report => {
+        if (scope.kind === 'stream') scope.cursors.hold(report)
+        next(report)
+        if (scope.kind === 'stream') scope.cursors.release(report)
+      },
+    }),
+    {},
+    'streams that are read slowly, or acknowledged by hand',
+  ],
+  'an upgrade that waits goes on after the close': [
+    'abort',
+    () => ({
+      name: 'faulty',
+      attempt: next => async call => {
+        if (call.kind === 'stream') await new Promise(resolve => setTimeout(resolve, 5))
+        return next(call)
+      },
+    }),
+    {},
+    'a stream that ends in the midst of something',
+  ],
   'each thousandth report is lost': [
     'drop',
     () =>
@@ -193,10 +269,11 @@ const faults: Readonly<
   ],
 }
 
-test.each(Object.entries(faults))('%s', async (_, [rule, make, options]) => {
+test.each(Object.entries(faults))('%s', async (_, [rule, make, options, scenario]) => {
   const error = await testPlugin(make, options).catch((thrown: unknown) => thrown)
   expect(error).toBeInstanceOf(ConformanceError)
-  expect((error as ConformanceError).faults.map(fault => fault.rule)).toContain(rule)
+  const found = (error as ConformanceError).faults.find(fault => fault.rule === rule)
+  expect(found?.where).toMatch(scenario ?? /./)
   expect((error as ConformanceError).message).toContain('plugin faulty')
 })
 

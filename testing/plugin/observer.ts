@@ -118,7 +118,7 @@ export class Observer {
   readonly passedOn: Set<unknown> = new Set()
   /** The attempts of requests that are under way. */
   readonly #running = new Set<Call>()
-  /** How often each request was sent on since it reached the plugin. Its attempts follow one another. */
+  /** How often each request was sent on since it reached the plugin. */
   readonly #sent: Readonly<Record<Sending, WeakMap<object, number>>> = {
     call: new WeakMap(),
     attempt: new WeakMap(),
