@@ -45,7 +45,7 @@ export const budgets = {
   'sluice/solana': 1200,
   'sluice/stores': 4450,
   'sluice/tdh2': 8000,
-  'sluice/testing': 99_500,
+  'sluice/testing': 98_000,
   'sluice/internal': 70_000,
   '@sluice/engine': 33_400,
   '@sluice/engine/jest': 22_000,
