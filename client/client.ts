@@ -139,9 +139,13 @@ export interface Client<Data = unknown, Events = object> extends Rest<Data>, Asy
 
 const MAX_BODY_BYTES = 33_554_432
 
-/** Creates a client with your own stack. It uses the network only after the first call. */
+/**
+ * Creates a client with your own stack. It uses the network only after the first call. Its log
+ * begins with `warnings`.
+ */
 export function createClient<const Given extends Plugins>(
   given: ClientOptions<Given>,
+  warnings: readonly string[] = [],
 ): Client<DataOf<Given>, EventsOf<Given>> {
   const options = readOptions('createClient', given as ClientOptions, schema)
   const { endpoint, wsEndpoint, timeout, clock, connectionStatusCallback } = options
@@ -171,7 +175,13 @@ export function createClient<const Given extends Plugins>(
   present.watch(change => log.warn?.(describeClock(change)))
   life.defer(() => present.end())
   let send: Send | undefined
+  let isWarned = false
   const wire: Handler = async function carry(call) {
+    // No layer has taken the URLs one by one.
+    if (call.kind === 'stream' && call.urls.length > 1 && !isWarned) {
+      isWarned = true
+      log.warn?.('only the first URL of wsEndpoint is used: set haMode, or add haDiscovery')
+    }
     if (call.kind === 'stream') return call.open(call)
     if (send === undefined) {
       const { createSend } = await loadRequests()
@@ -180,6 +190,7 @@ export function createClient<const Given extends Plugins>(
     return send(call)
   }
   const handler = composeCall(plugins, wire, { isReply, copy, failure })
+  for (const warning of warnings) log.warn?.(warning)
   const plain = plainHosts([endpoint, ...wsEndpoint.split(',')])
   if (plain.length > 0)
     log.warn?.(

@@ -1,12 +1,11 @@
-import { checkNumber, checkOptions, MAX_TIMER, type OptionNames } from '../core/options.js'
-import { haDiscovery } from '../plugins/ha-discovery/index.js'
+import { checkOptions, type OptionNames } from '../core/options.js'
 import {
+  basePreset,
   type DefaultPresetOptions,
-  defaultPreset,
+  discoveryOf,
   type PresetPlugins,
   presetNames,
-} from './default.js'
-import { DEFAULT_HA_CONNECTION_TIMEOUT } from './defaults.js'
+} from './base.js'
 
 /** Options of `haPreset`. */
 export interface HaPresetOptions extends DefaultPresetOptions {
@@ -21,15 +20,7 @@ export const haNames: OptionNames<HaPresetOptions> = {
 }
 
 /** The stack of `createClient` with `haMode: true`: one connection per origin, no duplicates. */
-export function haPreset(options: HaPresetOptions): PresetPlugins {
-  const { haConnectionTimeout = DEFAULT_HA_CONNECTION_TIMEOUT, ...others } = checkOptions(
-    'haPreset',
-    options,
-    haNames,
-  )
-  checkNumber('haConnectionTimeout', haConnectionTimeout, { min: 1, max: MAX_TIMER })
-  const discovery = haDiscovery({ connectTimeout: haConnectionTimeout })
-  return defaultPreset(others).flatMap(plugin =>
-    plugin.name === 'retry' ? [discovery, plugin] : [plugin],
-  )
+export function haPreset(given: HaPresetOptions): PresetPlugins {
+  const { haConnectionTimeout, ...options } = checkOptions('haPreset', given, haNames)
+  return basePreset('haPreset', options, discoveryOf(haConnectionTimeout))
 }

@@ -45,7 +45,10 @@ export interface StreamCall extends CallFacts {
   readonly kind: 'stream'
   /** The scope of the stream. */
   readonly scope: StreamScope
-  /** The URLs of all configured endpoints, the URL of the call first. */
+  /**
+   * The URLs of all configured endpoints, the URL of the call first. A layer that opens a
+   * connection to each of them gives each call its own URL alone.
+   */
   readonly urls: readonly string[]
   /** Milliseconds the connection may take to open. */
   readonly connectTimeout: number

@@ -83,9 +83,9 @@ interface Found {
 async function findCalls(call: StreamCall, settings: Settings, isFirst: boolean): Promise<Found> {
   const { scope, url, urls } = call
   const { connectTimeout } = settings
-  if (urls.length > 1)
-    return { calls: urls.map(each => ({ ...call, url: each, connectTimeout })), isDueSoon: false }
   const alone = { ...call, connectTimeout }
+  if (urls.length > 1)
+    return { calls: urls.map(each => ({ ...alone, url: each, urls: [each] })), isDueSoon: false }
   try {
     const originIDs = await discoverOrigins(call, connectTimeout)
     scope.log.debug?.(`origins discovered: ${originIDs.join(', ')}`, { originIDs })

@@ -107,6 +107,17 @@ describe('client.stack', () => {
     expect(Object.isFrozen(client.stack)).toBe(true)
   })
 
+  const signers = ['11', '22', '33', '44'].map(byte => `0x${byte.repeat(20)}`)
+  test.each([{}, { verify: { signers: { signers, f: 1 } } }])(
+    'has one plugin more with haMode, above retry: %j',
+    more => {
+      const keys = { ...config, apiKey: 'key', userSecret: 'secret', ...more }
+      const single = createClient(keys).stack.map(({ name }) => name)
+      single.splice(single.indexOf('retry'), 0, 'ha-discovery')
+      expect(createClient({ ...keys, haMode: true }).stack.map(({ name }) => name)).toEqual(single)
+    },
+  )
+
   test('is changed by ordinary array work', () => {
     const preset = defaultPreset({ apiKey: 'key', userSecret: 'secret' })
     const mine: Plugin = { name: 'mine', report: next => next }

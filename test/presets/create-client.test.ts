@@ -101,6 +101,7 @@ describe('a configuration', () => {
     expect(warnings).toEqual([
       'ignored in a configuration: reconnectInterval, maxReconnectAttempts: give it to createStream',
     ])
+    expect(String(client.stack)).toBe(String(createClient(good).stack))
   })
 
   test('that sluice does not have warns once, and a misspelt one is refused', () => {
@@ -119,6 +120,33 @@ describe('a configuration', () => {
     for (const name of others) createClient({ ...good, [name]: 'x' } as never)
     const stack = { endpoint: good.endpoint, wsEndpoint: good.wsEndpoint, plugins: [retry()] }
     expect(() => createClient({ ...stack, userId: 'me' } as never)).toThrow("option 'userId'")
+  })
+
+  test.each([
+    ['warns once, and connects to the first', {}, ['one.example'], 1],
+    ['connects to each with haMode', { haMode: true }, ['one.example', 'two.example'], 0],
+  ])('with several URLs %s', async (_name, more, hosts, warned) => {
+    const warnings: string[] = []
+    const asked: string[] = []
+    const client = createClient({
+      ...good,
+      ...more,
+      wsEndpoint: 'wss://one.example, wss://two.example',
+      logging: { logger: { warn: (line: string) => void warnings.push(line) } },
+      async connect({ url }) {
+        asked.push(new URL(url).host)
+        throw new Error('nobody is there')
+      },
+    })
+    for (let at = 0; at < 2; at++) {
+      const stream = client.createStream(`0x0003${'00'.repeat(30)}`, { maxReconnectAttempts: 0 })
+      stream.on('error', () => undefined)
+      await stream.connect().catch(() => undefined)
+    }
+    await client.close()
+    expect([...new Set(asked)].sort()).toEqual(hosts)
+    const line = 'only the first URL of wsEndpoint is used: set haMode, or add haDiscovery'
+    expect(warnings.filter(each => each === line)).toHaveLength(warned)
   })
 
   test('of a preset beside plugins is refused, since it would have no effect', () => {

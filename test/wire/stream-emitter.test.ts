@@ -208,7 +208,7 @@ test('of several URLs the first is connected to, with a warning, until haMode is
   const one = open({ wsEndpoint, logging })
   await one.connect()
   expect(one.getOrigins()).toEqual([service.wsEndpointOf('001')])
-  expect(lines).toEqual([expect.stringContaining('wsEndpoint names several URLs')])
+  expect(lines).toEqual([expect.stringContaining('only the first URL of wsEndpoint')])
   const both = open({ wsEndpoint, logging, haMode: true })
   await both.connect()
   await until(() => both.getMetrics().activeConnections === 2)
