@@ -324,13 +324,62 @@ describe('the proxy of the environment', () => {
     expect(proxy.asked).toHaveLength(2)
   })
 
-  test('is not used for a host of NO_PROXY', async () => {
+  describe.each([
+    ['http', {}],
+    ['https', { isSecure: true }],
+  ])('over %s', (_scheme, options) => {
+    /** Entries of NO_PROXY, and whether they name the host. */
+    const rows: readonly (readonly [string, string, boolean])[] = [
+      ['localhost', 'localhost', true],
+      ['.localhost', 'localhost', true],
+      ['example.com, localhost:PORT', 'localhost', true],
+      ['localhost:1', 'localhost', false],
+      ['host', 'localhost', false],
+      ['127.0.0.0/8', '127.0.0.1', true],
+      ['127.0.0.1:PORT', '127.0.0.1', true],
+      ['10.0.0.0/8, 127.0.1.0/24', '127.0.0.1', false],
+      ['127.0.0.0/8', 'localhost', false],
+    ]
+    test.each(rows)('NO_PROXY %s: %s is reached without it: %s', async (entry, host, isDirect) => {
+      const proxy = await proxyOf({ username: 'someone', password, ...options })
+      process.env.HTTPS_PROXY = proxy.url.replace('//', `//${credentials}@`)
+      process.env.NO_PROXY = entry.replace('PORT', String(front.port))
+      const at = `${host}:${front.port}`
+      const client = clientOf({
+        proxy: 'env',
+        endpoint: `https://${at}`,
+        wsEndpoint: `wss://${at}`,
+      })
+      await client.listFeeds()
+      await streamOf(client)
+      expect(new Set(proxy.asked)).toEqual(new Set(isDirect ? [] : [at]))
+    })
+  })
+
+  test('is shown without its password', async () => {
+    const proxy = await proxyOf({ username: 'someone', password })
+    process.env.HTTPS_PROXY = proxy.url.replace('//', '//someone:wr0ng-passw0rd@')
+    const client = clientOf({ proxy: 'env' })
+    const stream = client.createStream(feedID)
+    stream.on('error', () => undefined)
+    const failures = [await failureOf(client.listFeeds()), await failureOf(stream.connect())]
+    for (const failure of failures) expect(failure.message).toContain(proxy.url)
+    const settings = checkEgress({ proxy: 'env' })
+    const found = settings?.findProxy({ host: 'localhost', port: front.port, isSecure: true })
+    const shown = inspect([failures, client, stream, settings, found], {
+      depth: 20,
+      showHidden: true,
+    })
+    expect(shown).toContain(proxy.url)
+    expect(shown).not.toMatch(/wr0ng-passw0rd|c29tZW9uZT/)
+  })
+
+  test('is not used for a name below a name of NO_PROXY', async () => {
     const proxy = await proxyOf()
     process.env.ALL_PROXY = proxy.url
-    process.env.NO_PROXY = `example.com, localhost:${front.port}`
-    const client = clientOf({ proxy: 'env' })
-    await client.listFeeds()
-    await streamOf(client)
+    process.env.NO_PROXY = 'nowhere.invalid'
+    const client = clientOf({ proxy: 'env', endpoint: 'https://api.nowhere.invalid' })
+    expect(await failureOf(client.listFeeds())).toMatchObject({ code: 'API_NETWORK' })
     expect(proxy.asked).toEqual([])
   })
 
