@@ -235,7 +235,8 @@ export class StreamWatch {
       const code = await this.#hold(connection, span)
       if (code === undefined) {
         const closed = await connection.close()
-        this.closes.count(closed === 1000 ? undefined : `${nameOf(sight)}: no answer to a close`)
+        // With any other code, the service has closed the connection at the same moment.
+        this.closes.count(closed === 1006 ? `${nameOf(sight)}: no answer to a close` : undefined)
         isReopening = isPlanned
       } else {
         sight.losses.set(code, (sight.losses.get(code) ?? 0) + 1)

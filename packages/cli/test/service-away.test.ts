@@ -14,9 +14,12 @@ const eth = knownFeeds.testnet['ETH/USD'].feedID
 
 let folder: string
 let service: Service
+/** What the commands are told: the service, or in its place a port that nobody ever listens on. */
+let where: Pick<Service, 'apiKey' | 'userSecret' | 'endpoint' | 'wsEndpoint'>
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-away-'))
   service = await startService({ feeds: [eth], signatures: 'dummy' })
+  where = service
   await service.stop()
   hurry()
 })
@@ -27,7 +30,7 @@ afterEach(async () => {
 
 /** A command in the test itself; the monitor, which reads its built page, in a process. */
 function run(...args: readonly string[]): RunningHere {
-  const { apiKey, userSecret, endpoint, wsEndpoint } = service
+  const { apiKey, userSecret, endpoint, wsEndpoint } = where
   const env = { API_KEY: apiKey, USER_SECRET: userSecret, REST_URL: endpoint, WS_URL: wsEndpoint }
   if (args[0] !== 'monitor') return start(args, { env })
   const { child, ...running } = startCommand(args, { env })
@@ -92,6 +95,11 @@ test.each([
   ['stream', eth, '--max-reconnects', '0'],
   ['stream', 'ETH/USD', '--max-reconnects', '0', '-q'],
 ])('%s %s points to the doctor in its last line', async (...args) => {
+  // The port of a service that was stopped may be another's before the last attempt.
+  const [endpoint, wsEndpoint] = [service.endpoint, service.wsEndpoint].map(url =>
+    url.replace(/:\d+$/, ':3'),
+  ) as [string, string]
+  where = { apiKey: service.apiKey, userSecret: service.userSecret, endpoint, wsEndpoint }
   const { code, err } = await run(...args).ended
   expect([code, err]).toEqual([
     4,
