@@ -1,4 +1,4 @@
-import { AsyncResource, createHook, executionAsyncResource } from 'node:async_hooks'
+import { type AsyncHook, AsyncResource, createHook, executionAsyncResource } from 'node:async_hooks'
 
 /** The property of an asynchronous resource that names whose work its callbacks do. */
 const WHOSE = Symbol('whose')
@@ -14,6 +14,7 @@ type Owned = object & { [WHOSE]?: string | undefined }
  */
 export class WorkMeter {
   readonly #tell: (caller: string, ms: number) => void
+  readonly #hook: AsyncHook
   readonly #untold = new Map<string, number>()
   /** Whose callback runs, and whose callbacks wait meanwhile, as callbacks may be nested. */
   readonly #running: (string | undefined)[] = []
@@ -22,7 +23,7 @@ export class WorkMeter {
   /** Calls `tell` when a caller has used some milliseconds more. */
   constructor(tell: (caller: string, ms: number) => void) {
     this.#tell = tell
-    createHook({
+    this.#hook = createHook({
       init(_id, _type, _trigger, resource: Owned) {
         resource[WHOSE] = (executionAsyncResource() as Owned)[WHOSE]
       },
@@ -42,6 +43,11 @@ export class WorkMeter {
     const resource: AsyncResource & Owned = new AsyncResource('caller')
     resource[WHOSE] = caller
     return resource.runInAsyncScope(work)
+  }
+
+  /** Stops measuring. */
+  end(): void {
+    this.#hook.disable()
   }
 
   /** Charges the time since the last call to whose callback runs. */
