@@ -375,10 +375,10 @@ describe('sluice vault holder', () => {
     await outdated.shows(/HOLDER_KEY=/)
     const writer = vault.writerKey.slice(0, 8)
     for (const line of [
-      `writer: efefefef… is not in force: holder.json counts, and says ${writer}…`,
-      'callers: abababab… is not in force: holder.json counts, and says none',
-      'peers: cdcdcdcd… is not in force: holder.json counts, and says none',
-      'minThreshold: 2 is not in force: holder.json counts, and says 1',
+      `writer: efefefef… is ignored, and holder.json has ${writer}…`,
+      'callers: abababab… is ignored, and holder.json has none',
+      'peers: cdcdcdcd… is ignored, and holder.json has none',
+      'minThreshold: 2 is ignored, and holder.json has 1',
     ])
       expect(outdated.output.err).toContain(` warn ${line}\n`)
     outdated.stop()

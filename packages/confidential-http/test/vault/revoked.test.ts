@@ -285,7 +285,7 @@ test('a start with a revoked key warns, and the key gets nothing', async () => {
   })
   const [revoked, listed] = [stolen, caller].map(({ publicKey }) => publicKey.slice(0, 8))
   expect(warned).toEqual([
-    `callers: ${revoked}… is revoked: holder.json counts, and says ${fresh.slice(0, 8)}…, ${listed}…`,
+    `callers: ${revoked}… is revoked, and holder.json has ${fresh.slice(0, 8)}…, ${listed}…`,
   ])
   // The holder that was started no longer lists the key, and the other one does.
   expect(await gets(stolen, vault.directory, [0, 1])).toMatch(

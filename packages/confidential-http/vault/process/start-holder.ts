@@ -221,7 +221,7 @@ export class HolderCounts {
 }
 
 /**
- * Describes what of the given trust is not in force. After a key was replaced, a supervisor still
+ * Describes what of the given trust has no effect. After a key was replaced, a supervisor still
  * starts the holder with the line of before, and the vault needs the holder.
  */
 async function findOutdated(given: HolderTrust, files: HolderFiles): Promise<readonly string[]> {
@@ -229,19 +229,19 @@ async function findOutdated(given: HolderTrust, files: HolderFiles): Promise<rea
   const { revoked = [] } = (await files.readManifest()) ?? {}
   const found: string[] = []
   const add = (field: string, value: string, why: string, says: string): void =>
-    void found.push(`${field}: ${value} is ${why}: ${TRUST_FILE} counts, and says ${says}`)
+    void found.push(`${field}: ${value} is ${why}, and ${TRUST_FILE} has ${says}`)
   if (given.writer !== known.writer)
-    add('writer', shownKey(given.writer), 'not in force', shownKey(known.writer))
+    add('writer', shownKey(given.writer), 'ignored', shownKey(known.writer))
   for (const field of ['callers', 'peers'] as const)
     for (const key of given[field]) {
       const isRevoked = revoked.includes(key)
       if (known[field].includes(key) && !isRevoked) continue
       const says = known[field].map(shownKey).join(', ') || 'none'
-      add(field, shownKey(key), isRevoked ? 'revoked' : 'not in force', says)
+      add(field, shownKey(key), isRevoked ? 'revoked' : 'ignored', says)
     }
   const { minThreshold = 0 } = known
   if ((given.minThreshold ?? 0) > minThreshold)
-    add('minThreshold', `${given.minThreshold}`, 'not in force', `${minThreshold || 'none'}`)
+    add('minThreshold', `${given.minThreshold}`, 'ignored', `${minThreshold || 'none'}`)
   return found
 }
 
